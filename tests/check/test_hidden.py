@@ -9,7 +9,7 @@ from rankfall.check.derivative import without_gradient, wrong_gradient
 from rankfall.check.heads import groups_of, heads_of
 from rankfall.check.hidden import is_visible
 from rankfall.check.named import FAIL, PASS, WARN
-from rankfall.check.reads import looks_random
+from rankfall.check.reads import is_triangle, looks_random
 from rankfall.check.report import check
 from rankfall.streams.examine import examine
 
@@ -258,6 +258,34 @@ def test_derivatives_of_a_quadratic_and_of_a_straight_through_estimator():
         if wrong:  # the last layer gets half of its gradient
             assert wrong[0] == "layers.1.weight" and wrong[2] == pytest.approx(2 * wrong[1], rel=1e-4)
         assert without_gradient(examined, examined.flows[0], weights) == set()
+
+
+class Pairs(nn.Module):
+    """Compares all texts with all others, as CLIP does. The last layer keeps the first token alone, as in FT-Transformer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(
+            nn.ModuleList([nn.MultiheadAttention(16, 2, batch_first=True), nn.Linear(16, 16)]) for _ in range(3)
+        )
+
+    def forward(self, x, other):
+        for number, (attention, linear) in enumerate(self.layers):
+            kept = x[:, :1] if number == 2 else x
+            x = kept + attention(kept, x, x)[0]
+            x = x + linear(x)
+        return x[:, 0] @ other.T
+
+
+def test_scores_of_pairs_of_samples_and_a_last_layer_of_one_token_are_sound():
+    torch.manual_seed(0)
+    (report,) = check(Pairs(), (torch.randn(3, 9, 16), torch.randn(3, 16)), changes=False)
+    assert [report.result(name).verdict for name in ("samples-independent", "rank-kept")] == [PASS, PASS]
+
+
+def test_a_table_of_signs_is_no_triangular_mask():
+    distance = torch.arange(6)[:, None] - torch.arange(6)
+    assert not is_triangle(distance.sign()) and is_triangle(distance >= 0) and is_triangle(distance > 0)
 
 
 def test_tables_and_masks_do_not_look_random():

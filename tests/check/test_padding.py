@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from transformers import AutoModel, BloomConfig
 
 from rankfall.check.heads import heads_first
 from rankfall.check.named import FAIL, PASS, WARN
@@ -104,6 +105,43 @@ class Numbers(Layers):
         return self.encode(tokens, tokens == 0)
 
 
+class Zeroed(Layers):
+    """Embeds padding as zeros, as ESM does."""
+
+    def forward(self, tokens, mask):
+        x = self.embed(tokens) * ~mask[..., None]
+        return self.layers[0](x, src_key_padding_mask=mask)
+
+
+class Frames(Layers):
+    """Makes a token of three frames by a convolution of five, which reads padding at the border, as speech models do."""
+
+    def forward(self, x, mask):
+        x = F.avg_pool1d(x.mT, 5, 3, 2).mT
+        return self.layers[0](x, src_key_padding_mask=mask[:, ::3])
+
+
+class Rows(nn.Linear):
+    """Adds the mask to whole rows of scores, which no softmax notices."""
+
+    def forward(self, x, mask):
+        scores = super().forward(x) @ x.mT / 4 - 1e4 * mask[:, :, None]
+        return x + F.linear(scores.softmax(-1) @ x, self.weight)
+
+
+class Queries(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.head = nn.Embedding(30, 16), nn.Linear(16, 5)
+        self.layers = nn.ModuleList(Rows(16, 16) for _ in range(3))
+
+    def forward(self, tokens, mask):
+        x = self.embed(tokens)
+        for layer in self.layers:
+            x = layer(x, mask)
+        return self.head(x) * ~mask[..., None]
+
+
 class Siamese(Layers):
     def forward(self, query, query_mask, document, document_mask):
         pairs = ((query, query_mask), (document, document_mask))
@@ -136,6 +174,12 @@ HEALTHY = {
     "registers": (lambda: Registers(lambda pad: F.pad(pad, (3, 0))), (FULL, PAD)),
     "lengths": (lambda: Lengths(keep, keep), (FULL, LENGTHS)),
     "siamese": (lambda: Siamese(keep, keep), BOTH),
+    "embeddings of zero": (lambda: Zeroed(keep), (FULL, PAD)),
+    "frames": (lambda: Frames(keep), (torch.randn(3, 24, 16), torch.arange(24) >= torch.tensor([[24], [13], [17]]))),
+    "float64 makes softmax in float32 of the least number": (
+        lambda: AutoModel.from_config(BloomConfig(hidden_size=16, n_layer=2, n_head=2, vocab_size=30)),
+        {"input_ids": X.flip(1), "attention_mask": (~PAD).long().flip(1)},
+    ),
     "translator": (Translator, (X, padded((9, 9, 9), 9))),
     "two masks": (
         lambda: nn.Transformer(16, 2, 2, 2, 32, batch_first=True),
@@ -155,6 +199,7 @@ SICK = {
     "length + 1": (lambda: Lengths(*[lambda pad: F.pad(pad, (1, 0))[:, :-1]] * 2), (FULL, LENGTHS), FAIL, "do all layers get this mask"),
     "length - 1": (lambda: Lengths(*[lambda pad: F.pad(pad, (0, 1), value=True)[:, 1:]] * 2), (FULL, LENGTHS), FAIL, "attention hides"),
     "a layer reads padding": (lambda: Layers(keep, lambda pad: None), (FULL, PAD), FAIL, "before layer 2, and not in it"),
+    "rows of queries": (Queries, (FULL, PAD), FAIL, "on the axis of queries"),
     "masks of other samples": (lambda: Layers(keep, lambda pad: pad.roll(1, 0)), (FULL, PAD), FAIL, "do all layers get this mask"),
     "another number is hidden": (lambda: Numbers(keep, lambda pad: None), X, WARN, "if 0 is padding"),
     "memory": (lambda: Translator(False), (X, padded((9, 9, 9), 9)), WARN, "of argument 1 have another output"),

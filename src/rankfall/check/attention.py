@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rankfall.check.layer import StreamReport
+from rankfall.streams.arguments import in_float64
 from rankfall.streams.branches import PRODUCTS_OF_TWO
 from rankfall.streams.editor import run_through
 from rankfall.streams.examine import Examined
@@ -96,7 +97,7 @@ def attention(examined: Examined, flow: Flow, report: StreamReport) -> str:
     shares: list[float] = []
 
     def attend(number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        result = func(*args, **kwargs)
+        result = in_float64(func, args, kwargs)
         if flow.branches[number].mixes:
             weights = weights_of(func, args, kwargs, result)
             if weights.shape[-1] > 1 and weights.dim() >= 3:

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from rankfall.check.attention import HEADS, SDPA, named_arguments
 from rankfall.check.layer import LayerReport
+from rankfall.streams.arguments import in_float64
 from rankfall.streams.editor import run_through
 from rankfall.streams.examine import FAILURES, Examined
 from rankfall.streams.flow import Branch, Edit, Edits, Flow
@@ -125,7 +126,7 @@ def attend_scored(flow: Flow, score: Callable[[int, list[Tensor]], None]) -> Cal
             score(number, [named["query"], named["key"]])
         elif func is F.multi_head_attention_forward and mixes:
             return write_out_attention(number, named_arguments(HEADS, args, kwargs), func, score)
-        return func(*args, **kwargs)
+        return in_float64(func, args, kwargs)
 
     return attend
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from rankfall.check.attention import masked_scores, weights_of
 from rankfall.check.equal import change_entry
 from rankfall.check.heads import MASKED
+from rankfall.streams.arguments import in_float64
 from rankfall.streams.axes import differs
 from rankfall.streams.editor import PassResult, run_through
 from rankfall.streams.examine import Examined
@@ -29,7 +30,7 @@ class Weighed:
         self.calls = 0
 
     def attend(self, number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        result = func(*args, **kwargs)
+        result = in_float64(func, args, kwargs)
         samples, tokens = self.shape
         if self.flow.branches[number].mixes:
             weights = weights_of(func, args, kwargs, result)

@@ -107,10 +107,11 @@ def show_number(value: float | None) -> str:
 
 def fill_state_columns(state: Tensor, layer: LayerReport) -> None:
     """Fill in the columns that need only the state, as means over samples."""
-    layer.residual = finite_mean(relative_residual(state))
+    if state.shape[-2] > 1:  # a last layer may keep the class token alone
+        layer.residual = finite_mean(relative_residual(state))
     if state.shape[-2] > 2:
         layer.without_first = finite_mean(relative_residual(state[:, 1:]))
-    if state.shape[-1] > 2 * LARGEST:
+    if state.shape[-2] > 1 and state.shape[-1] > 2 * LARGEST:
         layer.without_largest = finite_mean(relative_residual(without_largest(state)))
     layer.norm = finite_mean(state.pow(2).sum(-1).mean(-1).sqrt())
     layer.effective_rank = finite_mean(effective_rank(state.double()))

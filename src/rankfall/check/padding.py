@@ -6,18 +6,19 @@ import inspect
 import math
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from rankfall.check.attention import rms
+from rankfall.check.attention import masked_scores, rms
 from rankfall.check.equal import change_named, named_inputs, named_tensors
 from rankfall.check.heads import MASKED
 from rankfall.check.hidden import is_visible
 from rankfall.check.reads import is_triangle
 from rankfall.check.recording import RecordedStream
-from rankfall.streams.arguments import Arguments
+from rankfall.streams.arguments import Arguments, in_float64
 from rankfall.streams.axes import differs
 from rankfall.streams.editor import run_through
 from rankfall.streams.flow import Edits
@@ -255,3 +256,24 @@ def pooled_with(recording: RecordedStream, mask: Mask) -> bool:
         x.dim() == 2 and len(x) == mask.shape[0] and tuple(x.shape) != mask.shape and bool(differs(x, y).any())
         for (_, x), (_, y) in pairs
     )
+
+
+def scores_change(recordings: list[RecordedStream], name: str) -> bool:
+    """Return whether scores of attention change with an inverted mask, as those of whole rows do, which no softmax notices."""
+    for one in recordings:
+        changed = change_named(one.examined.arguments, {name}, invert)
+        assert changed is not None
+        runs: list[list[Tensor]] = []
+        for arguments in (one.examined.arguments, changed):
+            scores: list[Tensor] = []
+
+            def attend(_: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], scores: Any = scores) -> Any:
+                read = masked_scores(func, args, kwargs)
+                scores += [] if read is None else [read.nan_to_num()]
+                return in_float64(func, args, kwargs)
+
+            run_through(one.examined.model, arguments, one.flow, Edits(attend=attend))
+            runs.append(scores)
+        if any(a.shape == b.shape and bool(differs(a, b).any()) for a, b in zip(*runs)):
+            return True
+    return False

@@ -77,7 +77,7 @@ class RecordedStream:
     misaligned: list[tuple[Branch, int]] = field(default_factory=list)  # causal from the first of more keys than tokens
     triangles: bool = False  # whether an operation reads a triangular mask (T, T) with another matrix, or cuts one
     unread_mask: bool = False  # whether a triangular mask is made or held and meets no scores
-    # linear maps of a layer that read the output of another one as it is, and whether it is wider than the input of that one
+    # linear maps of a layer that read the output of another one as it is, and whether that one widens and this one narrows
     unbent: list[tuple[str, bool]] = field(default_factory=list)
     late_mask: bool = False  # whether a triangular mask meets the weights that a softmax returns
     inverse: list[str] = field(default_factory=list)  # norms whose output halves if their input doubles
@@ -206,7 +206,7 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
             elif func not in PRODUCTS and source and isinstance(result, Tensor):
                 mapped[id(result)] = result, source, width
             if func in PRODUCTS and source != calls[-1] and calls[-1].startswith(layers) and source.startswith(layers):
-                recording.unbent.append((calls[-1], first.shape[-1] > width))
+                recording.unbent.append((calls[-1], first.shape[-1] > max(width, result.shape[-1])))
         if name in TIMES:
             factors = [x for _, x in tensors_in((args, kwargs)) if isinstance(x, nn.Parameter)]
             recording.gates += any(x.squeeze().dim() < 2 and 0 < rms(x) < TINY_FACTOR for x in factors)
@@ -241,7 +241,7 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
     recording.unlike_groups = shared.unlike
     inside = {operation.call.module for operation in flow.attends}  # layers of inline code have no module
     recording.sideways = [pair for pair in axes.wrong if pair[0] in inside or f"{pair[0]}.".startswith(layers)]
-    # queries may read a map of the whole state; where tokens mix, only a map that widens and one that narrows lack a function
+    # where tokens mix, queries may read a map of the state, but a map that widens and one that narrows lack a function
     tokenwise = [recording.path_of(branch) for branch in flow.branches if branch.kind == TOKENWISE]
     recording.unbent = [(name, wider) for name, wider in recording.unbent if wider or name in tokenwise]
     recording.inverse = [name for name, x in norm_inputs.items() if is_inverse(modules[name], x)]

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from rankfall.check.equal import call_argument, change_named, named_inputs, named_tensors
 from rankfall.check.named import Result, failed, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
-from rankfall.streams.arguments import Arguments, call_model
+from rankfall.streams.arguments import Arguments
 from rankfall.streams.axes import differs
-from rankfall.streams.examine import FAILURES, first_changed
+from rankfall.streams.examine import FAILURES, first_changed, plain
 from rankfall.streams.record import tensors_in
 
 FEWEST = 3  # tokens of one number at the ends of samples that may be padding; random examples seldom end in so many
@@ -40,7 +40,7 @@ def check_padding(recording: RecordedStream) -> Result:
                 if short is None:
                     continue
                 with torch.no_grad():
-                    same = agree(call_model(model, whole), call_model(model, short))
+                    same = agree(plain(model, whole), plain(model, short))
                 if not same:
                     path = first_changed(model, whole, short, agree)
                     several = f" of {call_argument(name)}" * (len(recording.streams) > 1)
@@ -72,7 +72,7 @@ def without_padding(
         short = cut_sample(arguments, names, tokens, row, length)
         try:
             with torch.no_grad():
-                call_model(model, short)
+                plain(model, short)
         except FAILURES:
             continue
         return short

@@ -114,7 +114,7 @@ def find_maker(model: nn.Module, arguments: Arguments, wrong: Callable[[int, int
             makers.append(owner if wrong(number, 0, inputs) else str(call))
 
     with torch.no_grad(), Frames(model, on_exit=look) as frames:
-        call_model(model, arguments)
+        plain(model, arguments)
     return makers[0] if makers else ""
 
 
@@ -126,7 +126,7 @@ def first_changed(model: nn.Module, arguments: Arguments, second: Arguments, ali
         before.append(map_tensors((inputs, output), torch.clone))
 
     with torch.no_grad(), Frames(model, on_exit=keep):
-        call_model(model, arguments)
+        plain(model, arguments)
     return find_maker(
         model,
         second,

@@ -7,7 +7,7 @@ from rankfall.check.named import Limit, Result, failed, named, passed, skipped, 
 from rankfall.check.recording import RecordedStream
 from rankfall.errors import RankfallError
 from rankfall.streams.arguments import as_format, call_model, copy_of
-from rankfall.streams.examine import FAILURES, Examined, find_maker
+from rankfall.streams.examine import FAILURES, Examined, find_maker, plain
 from rankfall.streams.record import tensors_in
 
 FLOAT32 = Limit(
@@ -67,7 +67,7 @@ def output_tensors(examined: Examined, dtype: torch.dtype) -> list[Tensor]:
     """Return the floating-point tensors of the output in a number format."""
     model, arguments = copy_of(examined.model, dtype), as_format(examined.arguments, dtype)
     with torch.no_grad():
-        tensors = tensors_in(call_model(model, arguments))
+        tensors = tensors_in(plain(model, arguments) if dtype == torch.float64 else call_model(model, arguments))
     return [tensor.double() for _, tensor in tensors if tensor.is_floating_point()]
 
 

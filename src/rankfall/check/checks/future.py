@@ -147,8 +147,8 @@ def sees_few_ahead(recording: RecordedStream) -> bool:
 
 
 def branches_unlike_others(mixers: list[Branch]) -> list[Branch]:
-    """Return the branches that read ahead although branches of their name in other layers do not."""
-    counts = Counter(branch.name for branch in mixers if not branch.backwards)
+    """Return the branches that read ahead although branches of their name in other layers read back alone."""
+    counts = Counter(branch.name for branch in mixers if branch.forwards and not branch.backwards)
     return [branch for branch in mixers if branch.backwards and branch.forwards and counts[branch.name]]
 
 

@@ -22,6 +22,7 @@ from rankfall.check.padding import (
     output_reached,
     pooled_with,
     reach,
+    scores_change,
 )
 from rankfall.check.recording import RecordedStream
 from rankfall.check.unpadded import check_padding
@@ -65,8 +66,7 @@ def mask_works(recording: RecordedStream) -> Result:
             return failed(sentence, each.layer_path(layer))
     if result.verdict == PASS or not padding:
         return result
-    hidden = padding[0][1]
-    return passed(f"{int(hidden.sum())} of {hidden.numel()} tokens are hidden, and reach no other")
+    return passed(f"{int(padding[0][1].sum())} of {padding[0][1].numel()} tokens are hidden, and reach no other")
 
 
 def judge_inputs(recordings: list[RecordedStream]) -> Result:
@@ -100,11 +100,9 @@ def judge_inputs(recordings: list[RecordedStream]) -> Result:
         results.append(result)
         accounted = [rows | own for rows, own in zip(accounted, owns)]
         visible = change_named(visible, {mask.name}, lambda x: torch.full_like(x, int(x.max()))) or visible
-    passes = [result for result in results if result.verdict == PASS]
+    passes, tried = [result for result in results if result.verdict == PASS], {mask.name for mask in (*masks, *lengths)}
     if passes:
-        flags = {mask.name for mask in (*masks, *lengths)}
-        return hidden_beyond(recordings, accounted, visible, flags) or passes[0]
-    tried = {mask.name for mask in (*masks, *lengths)}
+        return hidden_beyond(recordings, accounted, visible, tried) or passes[0]
     candidates = [
         name for name, tensor in named_tensors(arguments).items() if may_be_mask(label_of(model, name), tensor)
     ]
@@ -130,6 +128,8 @@ def judge_mask(recordings: list[RecordedStream], masks: list[Mask]) -> tuple[Res
         )
     states, outputs = inverted_changes(recordings, mask.name)
     if not states and outputs and not pooled_with(recordings[0], mask):
+        if scores_change(recordings, mask.name):
+            return failed(f"{argument} changes scores and no state: is it on the axis of queries?"), None, []
         return skipped(f"{argument} changes the output and no state"), None, []
 
     def hide(hidden: Tensor, value: float) -> Arguments:

@@ -245,7 +245,7 @@ def weighed_heads(recording: RecordedStream) -> list[tuple[bool, bool]]:
     heads: list[tuple[bool, bool]] = []
 
     def look(number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        result = func(*args, **kwargs)
+        result = in_float64(func, args, kwargs)
         weights = weights_of(func, args, kwargs, result)
         if flow.branches[number].mixes and weights.shape[-2:] == (recording.report.tokens, recording.report.tokens):
             rise = rise_with_distance(weights.detach())  # (B, H, T, T - 1)

@@ -62,9 +62,10 @@ def rank_kept(recording: RecordedStream) -> Result:
 
 def judge_rank(report: StreamReport) -> Result:
     """Return the verdict of a report."""
-    first, last = report.layers[0].residual, report.layers[-1].residual
-    if first is None or last is None:
-        return skipped(f"the {'last' if last is None else 'first'} state is zero: it has no residual")
+    first = report.layers[0].residual
+    if first is None:
+        return skipped("the first state is zero: it has no residual")
+    last = [layer.residual for layer in report.layers if layer.residual is not None][-1]
     path = report.layers[report.worst].name if report.worst is not None else ""
     start = first if report.start is None else report.start
     lost = [column for column in COLUMNS if not keeps_rank(report, column)]
@@ -91,9 +92,10 @@ def describe_curve(report: StreamReport, column: str) -> str:
         else ""
     )
     lowest, layer = min(values)
-    between = f", {show_number(lowest)} after layer {layer}" if layer not in (0, report.depth) else ""
+    depth = values[-1][1]
+    between = f", {show_number(lowest)} after layer {layer}" if layer not in (0, depth) else ""
     ends = [show_number(values[index][0]) for index in (0, -1)]
-    return f"residual {whole}{ends[0]} before the layers{between} and {ends[1]} after layer {report.depth}"
+    return f"residual {whole}{ends[0]} before the layers{between} and {ends[1]} after layer {depth}"
 
 
 def keeps_rank(report: StreamReport, column: str) -> bool:
