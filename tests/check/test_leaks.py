@@ -118,3 +118,18 @@ def test_a_loss_reads_a_model_output_by_its_attributes():
     transformers = pytest.importorskip("transformers")
     mapped = map_tensors(transformers.modeling_outputs.CausalLMOutput(logits=torch.ones(2)), lambda x: x + 1)
     assert mapped.logits.tolist() == [2, 2]
+
+
+def test_lengths_among_the_outputs_stay_as_they_are_for_a_guess():
+    class Timed(Language):
+        def forward(self, numbers):
+            return super().forward(numbers).log_softmax(-1), torch.full((len(numbers),), numbers.shape[1])
+
+    def loss(output):
+        targets = torch.ones(len(output[0]), 3, dtype=torch.long)
+        return F.ctc_loss(output[0].transpose(0, 1), targets, output[1], torch.full((len(targets),), 3))
+
+    (report,) = check(Timed(lambda: Block(Attention(every))), ids(), changes=False, loss=loss, only=("initial-loss",))
+    assert (
+        "that of equal probabilities" in report.results[0].sentence
+    )  # it failed, with lengths that were one too large

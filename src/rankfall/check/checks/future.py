@@ -122,12 +122,12 @@ def no_future_leak(recording: RecordedStream) -> Result:
         )
     if recording.unread_mask and not causal:
         return warned("a triangular mask is made or held, and no scores meet it: is the mask forgotten?")
+    if causal:
+        return skipped(f"this stream reads both ways, and {causal[0]} is causal")
     if reads_labels(recording, 1):
         return failed(
             "the model reads both ways, and the label of each token is the next one: is the causal mask missing?"
         )
-    if causal:
-        return skipped(f"this stream reads both ways, and {causal[0]} is causal")
     return skipped(
         "the model reads both ways, and no mask is triangular; if it is to predict the next token, its mask is missing"
     )

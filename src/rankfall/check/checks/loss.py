@@ -63,7 +63,7 @@ def judge_loss(recording: RecordedStream) -> Result:
         try:
             loss, guess, moved = (
                 float(recording.loss(map_tensors(recording.output, change)))
-                for change in (torch.clone, guess_of, lambda x: x + 1)
+                for change in (torch.clone, guess_of, lambda x: x + 1 if x.is_floating_point() else x)
             )
         except Exception as error:  # whatever the function raises
             return failed(f"the loss fails on the output: {describe_error(error, 120)}")
@@ -116,7 +116,9 @@ def sums_to_one(output: Tensor, axis: int, log: bool = False) -> bool:
 
 
 def guess_of(output: Tensor) -> Tensor:
-    """Return the output of a constant guess: equal log-probabilities if it holds such, else zeros."""
+    """Return the output of a constant guess: equal log-probabilities if it holds such, else zeros. Integers, as lengths, stay."""
+    if not output.is_floating_point():
+        return output
     if sums_to_one(output, -1, log=True):
         return torch.full_like(output, -math.log(output.shape[-1]))
     return torch.zeros_like(output)
