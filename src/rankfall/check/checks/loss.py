@@ -78,9 +78,13 @@ def judge_loss(recording: RecordedStream) -> Result:
             if loss < 0:
                 return failed("the output is a softmax, and the loss takes no logarithm of it: return log_softmax")
         if logits is not None and guess > SUM * math.log(logits.shape[-1]):
-            return warned(
-                f"the loss of zeros is {guess:.4g}, and log {logits.shape[-1]} is less: is it a sum over tokens?"
-            )
+            labels = (
+                guess / math.log(logits.shape[-1]) * len(recording.states[0])
+            )  # a whole number if it is a sum, also by sample
+            if abs(labels - round(labels)) < 1e-3:  # a CTC loss is no multiple of log V
+                return warned(
+                    f"the loss of zeros is {guess:.4g}, and log {logits.shape[-1]} is less: is it a sum over tokens?"
+                )
     else:
         if logits is None and (own := own_losses(recording.output)):
             return own_loss(float(own[0]), None)
