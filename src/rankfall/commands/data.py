@@ -32,6 +32,7 @@ def make_data(args: argparse.Namespace, planned: _planned.Planned, cells: "dict[
     from rankfall.disk import StoreError
     from rankfall.errors import describe_error
     from rankfall.report import tables
+    from rankfall.report.labels import many
     from rankfall.report.rows import dataset_rows
     from rankfall.run.guards import Unproved
     from rankfall.run.jobs.cells import dataset_of
@@ -40,7 +41,8 @@ def make_data(args: argparse.Namespace, planned: _planned.Planned, cells: "dict[
     store = Store(planned.results / "store")
     rows: list[dict[str, Any]] = []
     store.announce(cells.values())
-    print(f"making {len(cells)} data sets", flush=True)
+    count = many(len(cells), "data set")
+    print(f"making {count}", flush=True)
     for cell in cells.values():
         try:
             rows += dataset_rows(cell, dataset_of(cell, store))
@@ -50,5 +52,5 @@ def make_data(args: argparse.Namespace, planned: _planned.Planned, cells: "dict[
             print(f"{args.task}, seed {cell.data_seed} has no data set: {describe_error(error)}")
     tables.write("datasets", rows, args.out, tables.provenance())
     seen = max((row["seen"] or 0.0 for row in rows), default=0.0)
-    print(f"{args.task}: {len(cells)} data sets; at most {seen:.1%} of the test samples are training samples")
+    print(f"{args.task}: {count}; at most {seen:.1%} of the test samples are training samples")
     return 0
