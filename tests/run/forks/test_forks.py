@@ -91,7 +91,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 def test_the_same_file_is_written_and_the_same_is_said(run: Run) -> None:
     for name, address in (("forked", run.environment[ADDRESS]), ("alone", "")):
         ending = run.finish("data", "--task", "sorting", "--out", f"{name}.parquet", **{ADDRESS: address})
-        assert ending == (0, "making 1 data set\nsorting: 1 data set; at most 0.0% of the test samples are training samples\n")
+        assert ending == (
+            0,
+            "making 1 data set\nsorting: 1 data set; at most 0.0% of the test samples are training samples\n",
+        )
     forked, alone = (tables.read(run.folder / f"{name}.parquet", "datasets") for name in ("forked", "alone"))
     assert forked.equals(alone)
 
