@@ -32,18 +32,18 @@ ROW_READERS = PRODUCTS | {F.layer_norm, F.rms_norm}
 
 @dataclass
 class BranchReads:
-    """What one mixing branch reads and returns in a pass."""
+    """Hold what a branch that mixes tokens reads and returns in a pass."""
 
     queries: Tensor | None = None  # (B, H, T, d), or with the heads behind the tokens
     values: Tensor | None = None
-    known: bool = True  # whether all weights of its attention are the identity
+    alone: bool = True  # whether all weights of its attention are the identity
     rows: list[Tensor] = field(default_factory=list)  # (..., D): inputs of its norms and linear maps
     value: Tensor | None = None  # (S, T, D)
 
 
 @dataclass
 class Alignment:
-    """`mixed`: the first branch that mixes up rows and a sentence. `alone`: branches whose values follow their token alone."""
+    """Hold the first branch that mixes up rows with a sentence, and the branches whose values follow their token alone."""
 
     mixed: tuple[Branch, str] | None
     alone: set[int]
@@ -123,7 +123,7 @@ def read_alone(
             result = torch.eye(result.shape[-1]).to(result).expand_as(result).clone()
             weights[id(result)] = number, result
             return result
-        branch_reads.known = False
+        branch_reads.alone = False
         return result
 
     def score(number: int, pair: list[Tensor]) -> None:
@@ -173,11 +173,11 @@ def describe_mixing(before: BranchReads, after: BranchReads, token: int, width: 
             if apart.shape[axis] * apart.shape[-1] == width and in_pieces(apart):
                 return "a row of queries holds parts of several tokens: are heads split without a transpose?"
     pairs = list(zip(before.rows, after.rows)) if len(before.rows) == len(after.rows) else []
-    pairs = [*pairs, (before.value, after.value)] if before.known else pairs
+    pairs = [*pairs, (before.value, after.value)] if before.alone else pairs
     if width != tokens and any(x.shape == y.shape and in_pieces(differs(y, x)) for x, y in pairs):
         return "a row holds parts of several tokens: are heads joined, or is a picture reshaped, without a transpose?"
     apart = differs(after.value, before.value).any(-1)  # (S, T)
-    if before.known and bool(apart.any()) and not bool(apart[:, token].any()):
+    if before.alone and bool(apart.any()) and not bool(apart[:, token].any()):
         others = ", ".join(str(int(other)) for other in apart.any(0).nonzero().flatten()[:4])
         return (
             f"what attention returns for token {token} is added to token {others}: are heads joined without a transpose, or tokens not "

@@ -81,14 +81,6 @@ def holders_of_tokens(arguments: Arguments, shape: tuple[int, int]) -> set[str]:
     }
 
 
-def exchange_token(tensor: Tensor, position: int, source: int) -> Tensor:
-    """Return a copy in which the token at `position` is that of `source`, with its features in reversed order if tokens are vectors."""
-    moved = tensor.clone()
-    if position != source:
-        moved[:, position] = tensor[:, source].flip(-1) if tensor.dim() > 2 else tensor[:, source]
-    return moved
-
-
 def change_inputs(arguments: Arguments, shape: tuple[int, int], change: Change) -> Arguments | None:
     """Return the arguments with tokens (B, T) changed. Without tokens, change vectors, pictures and sounds; without these, return None."""
     if tokens := token_inputs(arguments, shape):

@@ -68,7 +68,7 @@ def describe_outputs(recording: RecordedStream, unread: list[str]) -> tuple[str,
 
 
 class OutputGradients:
-    """The gradients of a random projection of all outputs, and what is seen in the pass."""
+    """Compute the gradients of a random projection of all outputs, and note what the pass reads."""
 
     def __init__(self, recording: RecordedStream, weights: Weights) -> None:
         examined = recording.examined

@@ -48,7 +48,7 @@ def holders(arguments: Arguments, shape: tuple[int, int], but: set[str]) -> set[
 
 @dataclass(frozen=True)
 class Mask:
-    """A mask of tokens or of steps of several, (S, T), (S, 1, 1, T) or (S, H, T, T), of two values; or the lengths (S,) of samples."""
+    """Hold a mask of two values, of tokens or of steps of several, (S, T), (S, 1, 1, T) or (S, H, T, T); or lengths (S,) of samples."""
 
     name: str
     label: str
@@ -167,7 +167,7 @@ def refill(x: Tensor, hidden: Tensor, number: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Reached:
-    """What changes in a stream with some tokens of the inputs."""
+    """Hold what changes in a stream with some tokens of the inputs."""
 
     own: Tensor  # (S, T): rows of the first state
     layer: int | None  # the first layer with other rows
@@ -175,8 +175,8 @@ class Reached:
     finite: bool
 
     @property
-    def known(self) -> bool:
-        """Return whether the tokens are those of the stream, or reach it."""
+    def arrives(self) -> bool:
+        """Return whether the first state or a later one changes."""
         return bool(self.own.any()) or self.layer is not None
 
     def rows_of(self, hidden: Tensor) -> Tensor:
@@ -260,11 +260,11 @@ def pooled_with(recording: RecordedStream, mask: Mask) -> bool:
 
 def scores_change(recordings: list[RecordedStream], name: str) -> bool:
     """Return whether scores of attention change with an inverted mask, as those of whole rows do, which no softmax notices."""
-    for one in recordings:
-        changed = change_named(one.examined.arguments, {name}, invert)
+    for recording in recordings:
+        changed = change_named(recording.examined.arguments, {name}, invert)
         assert changed is not None
         runs: list[list[Tensor]] = []
-        for arguments in (one.examined.arguments, changed):
+        for arguments in (recording.examined.arguments, changed):
             scores: list[Tensor] = []
 
             def attend(_: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], scores: Any = scores) -> Any:
@@ -272,7 +272,7 @@ def scores_change(recordings: list[RecordedStream], name: str) -> bool:
                 scores += [] if read is None else [read.nan_to_num()]
                 return in_float64(func, args, kwargs)
 
-            run_through(one.examined.model, arguments, one.flow, Edits(attend=attend))
+            run_through(recording.examined.model, arguments, recording.flow, Edits(attend=attend))
             runs.append(scores)
         if any(a.shape == b.shape and bool(differs(a, b).any()) for a, b in zip(*runs)):
             return True

@@ -24,7 +24,7 @@ Axis = tuple[
 
 @dataclass
 class StepTrial:
-    """The changes that follow from changes of single steps of one input, or of rows of the first state (its name is then empty)."""
+    """Hold what changes with single steps of an input, or with rows of the first state (the name is then empty)."""
 
     name: str
     steps: int

@@ -252,7 +252,7 @@ def judge_lengths(recordings: list[RecordedStream], mask: Mask) -> tuple[Result,
             reached = [reach(each, arguments, holders(arguments, mask.shape, flags), hidden) for each in recordings]
         except FAILURES:
             return skipped(f"the model fails with other {argument}"), []
-        if not any(result.known for result in reached):
+        if not any(result.arrives for result in reached):
             return skipped(f"no token behind {argument} reaches the layers"), []
         result = reaches_others(argument, recordings, reached, hidden)
         if result is None:
