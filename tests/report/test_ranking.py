@@ -64,11 +64,11 @@ def test_what_is_written_alike_is_no_tie_and_noise_equals_noise() -> None:
     assert set(find_extreme(rows, headline, setting, most=True).architecture) == {"b"}
 
 
-def test_all_that_no_other_beats_share_the_darkest_shade() -> None:
-    """Ties are not transitive: b ties with a and with c, and a keeps more than c."""
+def test_a_tie_counts_half_of_a_shade() -> None:
+    """Ties are not transitive: b ties with a and with c, and a keeps more than c. A row whose seeds disagree was as dark as the best."""
     rows = scores_of(a="0=0.9 1=0.91 2=0.92", b="0=0.5 1=0.9 2=0.99", c="0=0.8 1=0.81 2=0.82")
     shades = shade(rows, by_name("residual_last"), settings_in(rows)[0]).tolist()
-    assert shades == pytest.approx([1, 1, 2 / 3])
+    assert shades == pytest.approx([5 / 6, 4 / 6, 3 / 6])
 
 
 def test_one_seed_is_not_shaded() -> None:

@@ -146,16 +146,19 @@ def split_decidable(rows: DataFrame, headline: Headline) -> tuple[DataFrame, Dat
 
 
 def shade(rows: DataFrame, headline: Headline, setting: Setting) -> Series:
-    """Return the share of rows that do not keep more than a row, which is its shade: 1 for all rows that no other beats. Ties need not be
-    transitive, so two rows that tie have one shade only if the same number of others beats them. The shade is 0 if neither end is better,
-    and for rows that cannot be compared."""
+    """Return shades from above 0 to 1: the share of rows that keep less, where a tie and an undecided comparison count half.
+
+    So an outlier does not hide the rest, and a row of which nothing is known stands in the middle. The shade is 0 if neither end is better,
+    and for rows that cannot be compared.
+    """
     shades = rows[headline.name].astype(float) * 0.0
     ranked, _ = split_decidable(with_number(rows, headline, setting), headline)
     if headline.good is None or len(ranked) < 2:
         return shades
-    evidence, better = weigh(ranked, headline), 1.0 if headline.good == "high" else -1.0
+    evidence, worse = weigh(ranked, headline), -1.0 if headline.good == "high" else 1.0
     for name in ranked.index:
-        shades[name] = 1 - (evidence.against(name) == better).sum() / len(ranked)
+        comparison = evidence.against(name).fillna(0.0)
+        shades[name] = ((comparison == worse).sum() + ((comparison == 0).sum() + 1) / 2) / len(ranked)
     return shades
 
 

@@ -106,7 +106,7 @@ def caption(
     kept = f" {keep.sum()} of {len(keep)} end with a residual of at least {KEEPS}." if len(keep) else ""
     return (
         f"Headline numbers of {count} at {say_setting(setting.label)} ({setting.sizes}), {say_seeds(table, shown)}. "
-        "Darkest: no other architecture keeps more, or takes less time, compared seed by seed. The paler, the more others do. "
+        "The darker, the more of the others keep less, or take more time, compared seed by seed; a tie counts half. "
         "Grey: neither end is better, or one seed decides nothing. "
         f"Dash: no such number. Blank: not measured. Floor: rounding noise of float64.{kept}{same}{beside}{incomplete}{more}"
     )

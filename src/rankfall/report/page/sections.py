@@ -119,8 +119,8 @@ OPENING = (
 )
 SCORECARD = (
     '<h3>Setting: <span id="score-at" aria-live="polite"></span></h3>'
-    "<p>Each row is an architecture of this setting, each column a headline number, with its standard deviation over seeds. Bluest: no "
-    "other architecture keeps more, compared seed by seed. The paler, the more others do. Dash: no such number. Blank: not measured. "
+    "<p>Each row is an architecture of this setting, each column a headline number, with its standard deviation over seeds. The "
+    "bluer, the more of the others keep less, compared seed by seed; a tie counts half. Dash: no such number. Blank: not measured. "
     "Select a heading to sort, a name for its parts, a number for its definition and networks.</p>"
     '<div class="controls"><label>setting<select id="score-setting"></select></label>'
     '<label>numbers<select id="score-part"></select></label>'
