@@ -28,6 +28,7 @@ from studies.claims.attribution_truth.methods import alti, decompose, flows
 from studies.claims.attribution_truth.networks import LAST, TOKENS, build_all
 from studies.claims.causal_products import experiment as products
 from studies.claims.clusters import experiment as particles
+from studies.claims.draws import draw
 from studies.claims.early_tokens_at_birth import experiment as early
 from studies.claims.invertible_states import experiment as inversion
 from studies.claims.last_tokens_converge import experiment as repeated
@@ -38,7 +39,7 @@ from studies.claims.shaped_attention import experiment as shaped
 from studies.claims.sinks_need_normalisation.texts import TRIGGERS, chain, texts
 from studies.claims.sinks_slow_mixing import experiment as sinks
 from studies.claims.trained_bias import experiment as bias
-from studies.claims.untrained import draw, make
+from studies.claims.untrained import make
 
 TINY: dict[str, dict[str, Any]] = {
     "sinks_slow_mixing": {"depth": 2, "tokens": 4, "width": 8, "heads": 2},

@@ -17,6 +17,7 @@ from studies.claims.affine_rank.experiment import count_affine_rank, draw_tokens
 from studies.claims.cosine_recursion.names import BOTH_SEE, COSINE
 from studies.claims.cosine_recursion.network import states
 from studies.claims.cosine_recursion.recursion import Regime, cosines, mlp
+from studies.claims.draws import linear_map, unit_deviation
 from studies.claims.gain_control.experiment import VARIANTS
 from studies.claims.gap_gradients.experiment import KINDS, NAME, attention, derivatives, layer_output, scale_and_norm
 from studies.claims.lambda_skip.experiment import LAW
@@ -34,7 +35,6 @@ from studies.claims.score_scales.limits import (
     squares_of_weights,
 )
 from studies.claims.stream_products.maps import free, log10_gains, log10_rates, log10_spread, sinkhorn, stochastic
-from studies.claims.untrained import linear_map, unit_deviation
 from studies.claims.width_collapse.experiment import attend, orthonormal, stable
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import torch
 
+from studies.claims.draws import draw
 from studies.claims.exact_maps_learn_faster.experiment import by_orthogonal_blocks
 from studies.claims.homogeneity_trap.experiment import correlation
 from studies.claims.householder_paths_track_states.experiment import bits
@@ -19,7 +20,7 @@ from studies.claims.sinks_collect_gradients.experiment import First, measure_fir
 from studies.claims.stream_products.maps import sinkhorn
 from studies.claims.trained import model
 from studies.claims.triggers_need_a_sink.experiment import texts
-from studies.claims.untrained import draw, make
+from studies.claims.untrained import make
 
 
 def drawn(*shape: int) -> torch.Tensor:

@@ -1,13 +1,16 @@
 """Helpers of measures: the network and inputs in float64, means over samples, and rows of the table `evidence`."""
 
+from __future__ import annotations
+
 import copy
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
+if TYPE_CHECKING:  # an experiment that only makes rows of `evidence` does not depend on what builds networks
+    from torch import Tensor
 
-from rankfall.measure.context import Context
-from rankfall.nets.network import Network
+    from rankfall.measure.context import Context
+    from rankfall.nets.network import Network
 
 
 def in_float64(context: Context, samples: int) -> tuple[Network, Tensor]:

@@ -9,7 +9,7 @@ from torch import Tensor
 from rankfall import Context, Rows, relative_residual
 from rankfall import evidence_row as row
 from studies.claims.affine_rank.names import BESIDE, CHANGE, NAME, RESIDUAL, THROUGH
-from studies.claims.untrained import numerical_rank, standard_normal, unit_deviation
+from studies.claims.draws import numerical_rank, standard_normal, unit_deviation
 
 TOLERANCE = 1e-9  # of a singular value, relative to the largest
 

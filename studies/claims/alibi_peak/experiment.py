@@ -15,7 +15,8 @@ from torch import Tensor
 from rankfall import Context, Network, Rows
 from rankfall import evidence_row as row
 from studies.claims.alibi_peak.names import OFF, PEAK
-from studies.claims.untrained import draw, make
+from studies.claims.draws import draw
+from studies.claims.untrained import make
 
 BUILDS = {"mask": ["causal"], "norm": ["layer"], "position": ["alibi"]}
 NAME = "alibi_peak"

@@ -18,7 +18,8 @@ from rankfall import evidence_row as row
 from studies.claims.attribution_truth.methods import attributions
 from studies.claims.attribution_truth.names import AMONG, RANKS, RIGHT
 from studies.claims.attribution_truth.networks import LAST, TOKENS, build_all
-from studies.claims.untrained import draw, make
+from studies.claims.draws import draw
+from studies.claims.untrained import make
 
 COST = {"seconds": 23}
 BUILDS = {"mlp": ["none", "relu"], "norm": ["none", "layer"], "residual": ["none", "add"]}

@@ -13,7 +13,8 @@ import torch
 from rankfall import Context, Rows
 from rankfall import evidence_row as row
 from studies.claims.causal_products.names import LEFT, RATE
-from studies.claims.untrained import draw, make
+from studies.claims.draws import draw
+from studies.claims.untrained import make
 
 BUILDS = {"mask": ["causal", "local"], "norm": ["layer"]}
 NAME = "causal_products"

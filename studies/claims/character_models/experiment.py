@@ -29,9 +29,10 @@ from studies.claims.character_models.names import (
     USUAL,
     VARIANCE,
 )
+from studies.claims.draws import draw
 from studies.claims.parts import XAVIER
 from studies.claims.trained import grade, model, train
-from studies.claims.untrained import draw, make
+from studies.claims.untrained import make
 
 COST = {"seconds": 180}
 READS = {"topics": "pydoc_data.topics"}

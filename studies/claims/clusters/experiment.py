@@ -13,7 +13,7 @@ from torch import Tensor
 from rankfall import Context, Rows, random_stream
 from rankfall import evidence_row as row
 from studies.claims.clusters.names import GROUPS, LAST
-from studies.claims.untrained import draw
+from studies.claims.draws import draw
 
 COST = {"seconds": 28}
 SPECTRUM, METASTABLE = "clusters_follow_values", "clusters_by_temperature"

@@ -12,7 +12,7 @@ from rankfall import evidence_row as row
 from studies.claims.cosine_recursion.names import BOTH_SEE, COSINE, EARLIER, GAP
 from studies.claims.cosine_recursion.network import states
 from studies.claims.cosine_recursion.recursion import Regime, cosines
-from studies.claims.untrained import cosine, like_tokens, unit_deviation
+from studies.claims.draws import cosine, like_tokens, unit_deviation
 
 LAST = 50  # tokens, of a causal network
 

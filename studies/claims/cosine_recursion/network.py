@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from studies.claims.cosine_recursion.recursion import Regime
-from studies.claims.untrained import standard_normal, unit_deviation
+from studies.claims.draws import standard_normal, unit_deviation
 
 
 def states(x: Tensor, layers: int, regime: Regime, seed: int, name: str, causal: bool = False) -> Iterator[Tensor]:

@@ -7,7 +7,8 @@ branches.
 from rankfall import Context, Rows
 from rankfall import evidence_row as row
 from studies.claims.deep_norm.names import COSINE, GRADIENT, KINDS, NAME
-from studies.claims.untrained import cosine, draw, make
+from studies.claims.draws import cosine, draw
+from studies.claims.untrained import make
 
 BUILDS = {"init": ["deepnorm"], "mlp": ["relu"], "norm": ["layer"], "residual": ["add", "deepnorm"]}
 

@@ -13,8 +13,9 @@ from torch import Tensor
 from rankfall import Context, Rows
 from rankfall import evidence_row as row
 from studies.claims.delta_erasure.names import KINDS, NAME, RESIDUAL
+from studies.claims.draws import draw, log10_residual
 from studies.claims.parts import PRE_NORM, XAVIER
-from studies.claims.untrained import draw, log10_residual, make
+from studies.claims.untrained import make
 
 BUILDS = {"init": ["deepnorm"], "mask": ["causal"], "mlp": ["relu"], "norm": ["rms"], "residual": ["add"]}
 FLOOR = 1e-13  # of a relative residual in float64: smaller values are rounding

@@ -8,8 +8,9 @@ from typing import Any
 from rankfall import Context, Rows
 from rankfall import evidence_row as row
 from studies.claims.depth_scaling.names import COSINE, NAME, PLAIN, SCALED
+from studies.claims.draws import cosine, draw
 from studies.claims.parts import PRE_NORM, XAVIER
-from studies.claims.untrained import cosine, draw, make
+from studies.claims.untrained import make
 
 BUILDS = {"init": ["deepnorm"], "mlp": ["relu"], "norm": ["layer", "none"], "residual": ["add", "depth_scaled"]}
 FEW = 5  # seeds of the additional lines

@@ -16,9 +16,10 @@ from torch import Tensor
 
 from rankfall import Context, Network, Rows
 from rankfall import evidence_row as row
+from studies.claims.draws import draw
 from studies.claims.early_tokens_at_birth.names import BIAS, DECODER, FIRST, NETWORKS
 from studies.claims.parts import PRE_NORM
-from studies.claims.untrained import draw, make
+from studies.claims.untrained import make
 
 COST = {"seconds": 120}
 BUILDS = {"mask": ["causal"], "position": ["none", "alibi", "rope"], "residual": ["none", "add"], "norm": ["layer"]}

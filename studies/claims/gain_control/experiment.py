@@ -10,8 +10,8 @@ from rankfall import Context, Rows
 from rankfall import evidence_row as row
 from studies.claims.cosine_recursion.network import states
 from studies.claims.cosine_recursion.recursion import Regime, cosines
+from studies.claims.draws import cosine, like_tokens, unit_deviation
 from studies.claims.gain_control.names import COSINE, NAME, STRONG
-from studies.claims.untrained import cosine, like_tokens, unit_deviation
 
 # Values of variance one and without bias, as in the published recursion.
 VARIANTS = {

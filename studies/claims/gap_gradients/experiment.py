@@ -12,8 +12,8 @@ from torch import Tensor
 
 from rankfall import Context, Rows
 from rankfall import evidence_row as row
+from studies.claims.draws import linear_map, standard_normal, unit_deviation
 from studies.claims.gap_gradients.names import GRADIENT, KINDS, NAME
-from studies.claims.untrained import linear_map, standard_normal, unit_deviation
 from studies.claims.width_collapse.experiment import orthonormal
 
 

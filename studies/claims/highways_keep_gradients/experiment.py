@@ -10,9 +10,10 @@ import torch
 
 from rankfall import Context, Rows, relative_residual
 from rankfall import evidence_row as row
+from studies.claims.draws import draw
 from studies.claims.highways_keep_gradients.names import APART, DEEPNORM, HIGHWAY, NAME, PASSED, POST
 from studies.claims.parts import XAVIER
-from studies.claims.untrained import draw, make
+from studies.claims.untrained import make
 
 COST = {"seconds": 30}
 BUILDS = {

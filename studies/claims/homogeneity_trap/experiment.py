@@ -9,9 +9,9 @@ from torch import Tensor
 
 from rankfall import Context, Rows
 from rankfall import evidence_row as row
+from studies.claims.draws import standard_normal, unit_deviation
 from studies.claims.homogeneity_trap.names import KEPT, NORMED, PLAIN, SECOND, SINKHORN, SOFTMAX
 from studies.claims.stream_products.maps import sinkhorn
-from studies.claims.untrained import standard_normal, unit_deviation
 
 NAME = "homogeneity_trap"
 COST = {"seconds": 5}

@@ -14,9 +14,10 @@ from torch import Tensor
 
 from rankfall import Context, Rows, random_stream
 from rankfall import evidence_row as row
+from studies.claims.draws import draw
 from studies.claims.invertible_states.names import FOUND, NEAREST
 from studies.claims.parts import PRE_NORM
-from studies.claims.untrained import draw, make
+from studies.claims.untrained import make
 
 COST = {"seconds": 13}
 BUILDS = {

@@ -9,9 +9,10 @@ import math
 
 from rankfall import Context, Rows
 from rankfall import evidence_row as row
+from studies.claims.draws import draw, log10_residual
 from studies.claims.lambda_skip.names import KINDS, LAMBDAS, LOSS, NAME
 from studies.claims.parts import XAVIER, slope
-from studies.claims.untrained import draw, log10_residual, make
+from studies.claims.untrained import make
 
 BUILDS = {
     "attention": ["multihead", "selective"],

@@ -13,9 +13,10 @@ from torch import Tensor
 
 from rankfall import Context, Rows
 from rankfall import evidence_row as row
+from studies.claims.draws import draw, log10
 from studies.claims.last_tokens_converge.names import APART, DISTANCE, EQUAL, READ
 from studies.claims.parts import PRE_NORM
-from studies.claims.untrained import draw, log10, make
+from studies.claims.untrained import make
 
 COST = {"seconds": 28}
 BUILDS = {

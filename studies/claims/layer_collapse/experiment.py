@@ -6,8 +6,8 @@ with no layer, S'(X) = X, and have norms before.
 
 from rankfall import Context, Rows
 from rankfall import evidence_row as row
+from studies.claims.draws import linear_map, standard_normal, unit_deviation
 from studies.claims.layer_collapse.names import ERROR, NAME, NONE, NORMED, ONE
-from studies.claims.untrained import linear_map, standard_normal, unit_deviation
 
 ETAS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 

@@ -11,9 +11,10 @@ from torch.func import functional_call, jvp
 
 from rankfall import Context, Network, Rows
 from rankfall import evidence_row as row
+from studies.claims.draws import draw
 from studies.claims.lazy_branches.names import CURVED
 from studies.claims.parts import PRE_NORM
-from studies.claims.untrained import draw, make
+from studies.claims.untrained import make
 
 COST = {"seconds": 15}
 BUILDS = {"mask": ["causal"], "norm": ["layer"], "residual": ["add"]}

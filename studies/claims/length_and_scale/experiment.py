@@ -9,8 +9,9 @@ import torch
 
 from rankfall import Context, Rows
 from rankfall import evidence_row as row
+from studies.claims.draws import draw
 from studies.claims.length_and_scale.names import LARGEST, OFF, SUM
-from studies.claims.untrained import draw, make
+from studies.claims.untrained import make
 
 BUILDS = {"normaliser": ["softmax", "score_scale", "sigmoid"]}
 PEAK, SIGMOID = "log_n_scale_keeps_the_peak", "sigmoid_matches_softmax"

@@ -8,8 +8,9 @@ from torch import Tensor
 
 from rankfall import Context, Network, Rows
 from rankfall import evidence_row as row
+from studies.claims.draws import draw
 from studies.claims.loops_need_recall.names import ALONE, BOTH, CHANGE, FELT, NAME, RECALL, UNNORMED
-from studies.claims.untrained import draw, make
+from studies.claims.untrained import make
 
 COST = {"seconds": 20}
 BUILDS = {"mlp": ["gelu"], "norm": ["layer"], "residual": ["add"]}

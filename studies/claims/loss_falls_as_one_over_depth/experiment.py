@@ -11,8 +11,8 @@ from torch import Tensor
 
 from rankfall import Context, Rows
 from rankfall import evidence_row as row
+from studies.claims.draws import draw
 from studies.claims.loss_falls_as_one_over_depth.names import LOSS, NAME, OWN, STEP, TIED, TURN
-from studies.claims.untrained import draw
 
 COST = {"seconds": 150}
 Weights = tuple[Tensor, Tensor]  # W_1 (K, L, D, M) and W_2 (K, L, M, D)

@@ -12,9 +12,10 @@ from torch import Tensor
 
 from rankfall import Context, Rows
 from rankfall import evidence_row as row
+from studies.claims.draws import draw
 from studies.claims.massive_token.names import DRAWN, ENTROPY, RANK, SHARE
 from studies.claims.parts import PRE_NORM
-from studies.claims.untrained import draw, make
+from studies.claims.untrained import make
 
 BUILDS = {"mask": ["causal"], "norm": ["layer"], "residual": ["add"]}
 NAME = "massive_token_forces_low_rank"

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from rankfall import Context, Rows
 from rankfall import evidence_row as row
+from studies.claims.draws import identity, numerical_rank, standard_normal
 from studies.claims.norm_equilibria.names import DISTURBED, EXACT, MOVED, NAME, OTHERS, RANK
-from studies.claims.untrained import identity, numerical_rank, standard_normal
 
 SCALE = 2.0  # s
 TOLERANCE = 1e-6  # of a singular value, relative to the largest

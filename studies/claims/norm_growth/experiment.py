@@ -7,9 +7,10 @@ from typing import Any
 
 from rankfall import Context, Network, Rows
 from rankfall import evidence_row as row
+from studies.claims.draws import draw
 from studies.claims.norm_growth.names import ADDED, AROUND, CURE, SHARED, SIZE, SQUARE, VARIANCE
 from studies.claims.parts import PRE_NORM, XAVIER
-from studies.claims.untrained import draw, make
+from studies.claims.untrained import make
 
 BUILDS = {
     "block": ["attention", "peri"],

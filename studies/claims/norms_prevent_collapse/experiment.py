@@ -8,9 +8,10 @@ import torch
 
 from rankfall import Context, Rows
 from rankfall import evidence_row as row
+from studies.claims.draws import draw, log10, spread
 from studies.claims.norms_prevent_collapse.names import QUANTITY
 from studies.claims.parts import MASKS
-from studies.claims.untrained import draw, log10, make, spread, spread_without_rounding
+from studies.claims.untrained import make, spread_without_rounding
 
 BUILDS = {"mask": ["none", "causal", "local"], "norm": ["layer"]}
 NAME = "norms_prevent_collapse"

@@ -12,8 +12,9 @@ from torch import Tensor
 
 from rankfall import Context, Rows
 from rankfall import evidence_row as row
+from studies.claims.draws import draw
 from studies.claims.polar_positions_separate.names import MIXED, NAME, POLAR, ROPE, SAME
-from studies.claims.untrained import draw, make
+from studies.claims.untrained import make
 
 COST = {"seconds": 5}
 BUILDS = {"position": ["polar", "rope"]}

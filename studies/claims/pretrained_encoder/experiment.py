@@ -15,6 +15,7 @@ from torch import Tensor
 
 from rankfall import AttentionView, Context, Rows, Subject
 from rankfall import evidence_row as row
+from studies.claims.draws import spread
 from studies.claims.pretrained_encoder.names import (
     ALL,
     COSINE,
@@ -35,7 +36,6 @@ from studies.claims.pretrained_encoder.names import (
     SPIKE,
     STATES,
 )
-from studies.claims.untrained import spread
 
 FILES = {"text": ["topics", "wiki_bio", "zipf", "random"]}
 LIMITS = {"seeds": (1, None), "length": (3, None)}

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from rankfall import Context, Rows, random_stream
 from rankfall import evidence_row as row
+from studies.claims.draws import linear_map, standard_normal, unit_deviation
 from studies.claims.query_gradients.names import ABOVE, BELOW, FIXED, GRADIENT, NAME, SHARE
-from studies.claims.untrained import linear_map, standard_normal, unit_deviation
 
 
 def query_gradients(

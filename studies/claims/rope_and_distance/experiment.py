@@ -8,8 +8,9 @@ import torch
 
 from rankfall import Context, Rows
 from rankfall import evidence_row as row
+from studies.claims.draws import draw
 from studies.claims.rope_and_distance.names import ALIKE, DIFFER, MEAN, OWN, ROPE, SIZE, TWICE
-from studies.claims.untrained import draw, make
+from studies.claims.untrained import make
 
 BUILDS = {"position": ["rope", "none"]}
 DECAY, DIAGONAL = "rope_scores_do_not_decay", "diagonal_heads_need_positions"

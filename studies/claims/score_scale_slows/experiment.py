@@ -5,9 +5,10 @@ The network is attention with a layer norm and nothing else, and there is no rou
 
 from rankfall import Context, Rows
 from rankfall import evidence_row as row
+from studies.claims.draws import draw
 from studies.claims.parts import MASKS, XAVIER
 from studies.claims.score_scale_slows.names import NAME, SCALES, SPREAD
-from studies.claims.untrained import draw, make, spread_without_rounding
+from studies.claims.untrained import make, spread_without_rounding
 
 BUILDS = {"init": ["deepnorm"], "mask": ["none", "causal", "local"], "norm": ["layer"], "normaliser": ["score_scale"]}
 

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from rankfall import Context, Rows
 from rankfall import evidence_row as row
+from studies.claims.draws import cosine, like_tokens, linear_map, standard_normal, unit_deviation
 from studies.claims.score_scales.limits import (
     cosine_after,
     critical_of_both,
@@ -36,7 +37,6 @@ from studies.claims.score_scales.names import (
     SQUARES,
     WRONG,
 )
-from studies.claims.untrained import cosine, like_tokens, linear_map, standard_normal, unit_deviation
 
 FEW = 10  # seeds of all lines except random maps, whose numbers vary most
 

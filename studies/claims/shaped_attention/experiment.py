@@ -9,8 +9,9 @@ from torch import Tensor
 
 from rankfall import Context, Rows
 from rankfall import evidence_row as row
+from studies.claims.draws import draw, spread
 from studies.claims.shaped_attention.names import KEPT, LEAST
-from studies.claims.untrained import draw, make, spread
+from studies.claims.untrained import make
 
 BUILDS = {"mask": ["none", "causal"]}
 NAME = "shaped_attention_keeps_rank"

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from rankfall import Context, Rows
 from rankfall import evidence_row as row
+from studies.claims.draws import identity, standard_normal
 from studies.claims.sinkhorn_gaps_accumulate.names import EXACT, GAP, NAME, name_line
 from studies.claims.stream_products.maps import sinkhorn
-from studies.claims.untrained import identity, standard_normal
 
 COST = {"seconds": 15}
 DEVIATIONS = (1.0, 4.0, 8.0)  # of scores

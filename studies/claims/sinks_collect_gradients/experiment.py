@@ -9,9 +9,10 @@ from torch import Tensor
 
 from rankfall import Context, Network, Position, Rows
 from rankfall import evidence_row as row
+from studies.claims.draws import draw
 from studies.claims.parts import PRE_NORM, XAVIER
 from studies.claims.sinks_collect_gradients.names import CAUSAL, FULL, GRADIENT, NAME, SLOPE, WEIGHT
-from studies.claims.untrained import draw, make
+from studies.claims.untrained import make
 
 COST = {"seconds": 10}
 BUILDS = {"init": ["deepnorm"], "mask": ["causal"], "mlp": ["gelu"], "norm": ["rms"], "residual": ["add"]}

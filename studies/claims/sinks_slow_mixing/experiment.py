@@ -13,9 +13,10 @@ from torch import Tensor
 
 from rankfall import Context, Network, Rows
 from rankfall import evidence_row as row
+from studies.claims.draws import draw, spread
 from studies.claims.parts import PRE_NORM
 from studies.claims.sinks_slow_mixing.names import DRAWN, KEPT, LEAST, REACHED
-from studies.claims.untrained import draw, make, spread
+from studies.claims.untrained import make
 
 BUILDS = {"mask": ["causal"], "norm": ["layer", "none"], "residual": ["add", "none"]}
 NAME = "sinks_slow_mixing"

@@ -28,9 +28,10 @@ from rankfall import (
     relative_residual,
 )
 from rankfall import evidence_row as row
+from studies.claims.draws import draw
 from studies.claims.parts import XAVIER
 from studies.claims.stabilisers.names import DEAD, DIFFERENTIAL, DISTINCT, GATE, LAMBDAS, LEFT, ORDER, SOFTPICK
-from studies.claims.untrained import draw, make
+from studies.claims.untrained import make
 
 BUILDS = {
     "attention": ["multihead", "gated", "differential"],

@@ -7,9 +7,9 @@ import math
 
 from rankfall import Context, Rows
 from rankfall import evidence_row as row
+from studies.claims.draws import standard_normal
 from studies.claims.stream_products.maps import free, log10_gains, log10_rates, log10_spread, sinkhorn, stochastic
 from studies.claims.stream_products.names import APART, DEVIATIONS, EQUAL, FREE, GAIN, KEPT, OUT, RATE, STOCHASTIC
-from studies.claims.untrained import standard_normal
 
 SCALES = (-1, -2, -3, -4, -5, -6)  # log10 of the streams' differences
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
-from studies.claims.untrained import identity, standard_normal
+from studies.claims.draws import identity, standard_normal
 
 
 def sinkhorn(scores: Tensor, rounds: int) -> Tensor:

@@ -15,9 +15,10 @@ from torch import Tensor
 
 from rankfall import Context, Rows, relative_residual
 from rankfall import evidence_row as row
+from studies.claims.draws import draw
 from studies.claims.parts import ALL_OR_EARLIER as MASKS
 from studies.claims.parts import XAVIER
-from studies.claims.untrained import draw, make
+from studies.claims.untrained import make
 from studies.claims.value_residuals.names import AFTER, FLOOR, OUTPUTS, PLAIN, RESIDUAL, VALUES
 
 BUILDS = {

@@ -9,7 +9,7 @@ import math
 
 from rankfall import Context, Rows, relative_residual
 from rankfall import evidence_row as row
-from studies.claims.untrained import identity, linear_map, standard_normal, unit_deviation
+from studies.claims.draws import identity, linear_map, standard_normal, unit_deviation
 from studies.claims.value_spectrum.names import EIGENVALUES, GAIN, NAME, NORMED, RANDOM, SCALED
 
 

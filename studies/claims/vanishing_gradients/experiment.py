@@ -6,8 +6,9 @@ norms after.
 
 from rankfall import Context, Rows
 from rankfall import evidence_row as row
+from studies.claims.draws import draw
 from studies.claims.parts import XAVIER
-from studies.claims.untrained import draw, make
+from studies.claims.untrained import make
 from studies.claims.vanishing_gradients.names import GRADIENT, NAME, WEIGHTS
 
 BUILDS = {"init": ["deepnorm"], "mlp": ["gelu"], "norm": ["layer"], "residual": ["add"]}

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from rankfall import Context, Rows, zero_sum
 from rankfall import evidence_row as row
-from studies.claims.untrained import linear_map, standard_normal
+from studies.claims.draws import linear_map, standard_normal
 from studies.claims.width_collapse.names import CURED, FOURTH, LOST, MASKS, USUAL, WEIGHTS
 
 LAYERS = 2
