@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from rankfall.measure.context import Context as Context
     from rankfall.measure.context import Rows as Rows
     from rankfall.measure.models import make_request as model_request
+    from rankfall.measure.shared import Evidence as Evidence
     from rankfall.measure.shared import evidence_row as evidence_row
     from rankfall.models.source import ModelSource as ModelSource
     from rankfall.models.subject import Subject as Subject
@@ -182,6 +183,7 @@ PUBLIC = {  # name -> its module, and its name there if that differs
     "compare": "rankfall.report.decision",
     "judge": "rankfall.report.decision",
     "is_on": "rankfall.report.decision",
+    "Evidence": "rankfall.measure.shared",
     "evidence_row": "rankfall.measure.shared",
     # for experiments that build and measure networks
     "DataFrame": "rankfall.annotations",

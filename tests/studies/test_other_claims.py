@@ -317,7 +317,7 @@ def test_two_items_that_are_alike_have_labels_that_differ() -> None:
 
 def test_products_of_equal_weights_are_powers_of_averaging(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(products, "NETWORKS", {"weak scores": {"init": {"name": "normal", "deviation": 0.0}}})
-    rows = products.causal_products(Context(), depth=6, tokens=4, width=4, seeds=1)
+    rows = list(products.causal_products(Context(), depth=6, tokens=4, width=4, seeds=1))
     averaging = np.tril(np.ones((4, 4))) / np.arange(1, 5)[:, None]
     left = [row for row in rows if row["quantity"] == products.LEFT and row["line"] == "weak scores"]
     for layers, value in ((row["x"], row["value"]) for row in left):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # an experiment that only makes rows of `evidence` does not depend on what builds networks
@@ -11,6 +12,8 @@ if TYPE_CHECKING:  # an experiment that only makes rows of `evidence` does not d
 
     from rankfall.measure.context import Context
     from rankfall.nets.network import Network
+
+Evidence = Iterator[dict[str, Any]]  # rows of the table `evidence`
 
 
 def in_float64(context: Context, samples: int) -> tuple[Network, Tensor]:

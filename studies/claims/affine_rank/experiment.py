@@ -6,7 +6,7 @@ origin or through it.
 
 from torch import Tensor
 
-from rankfall import Context, Rows, relative_residual
+from rankfall import Context, Evidence, relative_residual
 from rankfall import evidence_row as row
 from studies.claims.affine_rank.names import BESIDE, CHANGE, NAME, RESIDUAL, THROUGH
 from studies.claims.draws import numerical_rank, standard_normal, unit_deviation
@@ -14,17 +14,15 @@ from studies.claims.draws import numerical_rank, standard_normal, unit_deviation
 TOLERANCE = 1e-9  # of a singular value, relative to the largest
 
 
-def affine_rank(context: Context, *, tokens: int = 12, width: int = 16, seeds: int = 20) -> Rows:
-    rows: Rows = []
+def affine_rank(context: Context, *, tokens: int = 12, width: int = 16, seeds: int = 20) -> Evidence:
     for seed in range(seeds):
         for rank in range(1, tokens):
             for name in (BESIDE, THROUGH):
                 x = draw_tokens(seed, tokens, width, rank, name == THROUGH)
                 y = unit_deviation(x)
-                rows.append(row(NAME, CHANGE, name, rank, seed, count_affine_rank(y) - count_affine_rank(x)))
+                yield row(NAME, CHANGE, name, rank, seed, count_affine_rank(y) - count_affine_rank(x))
                 ratio = relative_residual(y, norm="frobenius") / relative_residual(x, norm="frobenius")
-                rows.append(row(NAME, RESIDUAL, name, rank, seed, float(ratio)))
-    return rows
+                yield row(NAME, RESIDUAL, name, rank, seed, float(ratio))
 
 
 def draw_tokens(seed: int, tokens: int, width: int, rank: int, through: bool) -> Tensor:

@@ -12,7 +12,7 @@ import torch
 from scipy.special import gammaln
 from torch import Tensor
 
-from rankfall import Context, Network, Rows
+from rankfall import Context, Evidence, Network
 from rankfall import evidence_row as row
 from studies.claims.alibi_peak.names import OFF, PEAK
 from studies.claims.draws import draw
@@ -32,8 +32,7 @@ def alibi_peak(
     width: int = 32,
     seeds: int = 5,
     layers: tuple[int, ...] | list[int] = LAYERS,
-) -> Rows:
-    rows: Rows = []
+) -> Evidence:
     for seed in range(seeds):
         x = draw([seed], 1, tokens, width, name=NAME)
         for line, deviation in DEVIATIONS.items():
@@ -43,11 +42,10 @@ def alibi_peak(
             )
             network.position.slopes = [SLOPE]
             for layer, last in zip(layers, last_rows(network, x, layers).flip(-1).numpy(), strict=True):  # by distance
-                rows.append(row(NAME, PEAK, line, layer, seed, int(last.argmax())))
-                rows.append(row(NAME, OFF, line, layer, seed, np.abs(last - closed_form(tokens, layer)).sum() / 2))
+                yield row(NAME, PEAK, line, layer, seed, int(last.argmax()))
+                yield row(NAME, OFF, line, layer, seed, np.abs(last - closed_form(tokens, layer)).sum() / 2)
         for layer in layers:
-            rows.append(row(NAME, PEAK, "published, t / (e^m - 1)", layer, seed, layer / math.expm1(SLOPE)))
-    return rows
+            yield row(NAME, PEAK, "published, t / (e^m - 1)", layer, seed, layer / math.expm1(SLOPE))
 
 
 def last_rows(network: Network, x: Tensor, layers: Sequence[int]) -> Tensor:

@@ -13,7 +13,7 @@ import torch
 from scipy.stats import spearmanr
 from torch import Tensor
 
-from rankfall import Context, Network, Rows, random_stream
+from rankfall import Context, Evidence, Network, random_stream
 from rankfall import evidence_row as row
 from studies.claims.attribution_truth.methods import attributions
 from studies.claims.attribution_truth.names import AMONG, RANKS, RIGHT
@@ -41,40 +41,28 @@ def attribution_truth(
     heads: int = 4,
     samples: int = 12,
     seeds: int = 12,
-) -> Rows:
-    rows: Rows = []
+) -> Evidence:
     for seed in range(seeds):
         for number, known in enumerate(build_all(seed), 1):
             for method, layers in attributions(known.network, known.inputs, known.direction).items():
                 mean = layers[-1].mean(0)  # (T,)
                 needed = torch.tensor([token in known.needed for token in range(TOKENS)])
                 others, needed_others = mean[:LAST], needed[:LAST]
+                right = chance(mean[needed], mean[~needed])
+                right_others = chance(others[needed_others], others[~needed_others])
                 wasted = float(mean[~needed].sum() / mean.sum())
                 for claim in CLAIMED:
-                    rows += [
-                        row(claim, RIGHT, method, number, seed, chance(mean[needed], mean[~needed])),
-                        row(
-                            claim,
-                            AMONG + RIGHT,
-                            method,
-                            number,
-                            seed,
-                            chance(others[needed_others], others[~needed_others]),
-                        ),
-                        row(claim, WASTED, method, number, seed, wasted, "it gives nothing"),
-                    ]
+                    yield row(claim, RIGHT, method, number, seed, right)
+                    yield row(claim, AMONG + RIGHT, method, number, seed, right_others)
+                    yield row(claim, WASTED, method, number, seed, wasted, "it gives nothing")
         network, x, direction = random_network(seed, depth, tokens, width, heads, samples)
         effects = moved_by_opposite(network, x, direction)
         for method, layers in attributions(network, x, direction).items():
             for layer, (attribution, effect) in enumerate(zip(layers, effects, strict=True), 1):
+                ranks, ranks_others = (correlation(attribution[:, :end], effect[:, :end]) for end in (None, -1))
                 for claim in CLAIMED:
-                    rows += [
-                        row(claim, RANKS, method, layer, seed, correlation(attribution, effect), "all the same"),
-                        row(
-                            claim, AMONG + RANKS, method, layer, seed, correlation(attribution[:, :-1], effect[:, :-1])
-                        ),
-                    ]
-    return rows
+                    yield row(claim, RANKS, method, layer, seed, ranks, "all the same")
+                    yield row(claim, AMONG + RANKS, method, layer, seed, ranks_others)
 
 
 def chance(above: Tensor, below: Tensor) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from rankfall import Context, Rows
+from rankfall import Context, Evidence
 from rankfall import evidence_row as row
 from studies.claims.causal_products.names import LEFT, RATE
 from studies.claims.draws import draw
@@ -26,8 +26,9 @@ NETWORKS: dict[str, dict[str, Any]] = {
 }
 
 
-def causal_products(context: Context, *, depth: int = 96, tokens: int = 16, width: int = 32, seeds: int = 5) -> Rows:
-    rows: Rows = []
+def causal_products(
+    context: Context, *, depth: int = 96, tokens: int = 16, width: int = 32, seeds: int = 5
+) -> Evidence:
     for seed in range(seeds):
         x = draw([seed], 1, tokens, width, name=NAME)
         for number, (line, parts) in enumerate(NETWORKS.items()):
@@ -48,8 +49,8 @@ def causal_products(context: Context, *, depth: int = 96, tokens: int = 16, widt
                 left_skipped.append(math.log10(float(skipped[-1, 1:].sum())))
                 state = block(state)
             for layer, (plain, half) in enumerate(zip(outside, left_skipped, strict=True), 1):
-                rows.append(row(NAME, LEFT, line, layer, seed, plain))
-                rows.append(row(NAME, LEFT, f"{line}, half of it skipped", layer, seed, half))
+                yield row(NAME, LEFT, line, layer, seed, plain)
+                yield row(NAME, LEFT, f"{line}, half of it skipped", layer, seed, half)
             middle = depth // 2
             for kind, value in (
                 ("measured", (outside[-1] - outside[middle - 1]) / (depth - middle)),
@@ -57,5 +58,4 @@ def causal_products(context: Context, *, depth: int = 96, tokens: int = 16, widt
                 ("published bound", math.log10(1 - least)),
                 ("largest diagonal entry", math.log10(largest)),
             ):
-                rows.append(row(NAME, RATE, kind, number, seed, value))
-    return rows
+                yield row(NAME, RATE, kind, number, seed, value)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankfall import Context, Network, Rows, random_stream
+from rankfall import Context, Evidence, Network, random_stream
 from rankfall import evidence_row as row
 from studies.claims.character_models.names import (
     AGAINST,
@@ -70,8 +70,8 @@ def character_models(
     heads: int = 4,
     rate: float = 3e-3,
     seeds: int = 4,
-) -> Rows:
-    rows = measure_variance(seeds)
+) -> Evidence:
+    yield from measure_variance(seeds)
     text = read_text()
     split = int((1 - TEST) * len(text))
     for seed in range(seeds):
@@ -93,12 +93,11 @@ def character_models(
                     aligned, first = look(network, test[0][0])
                 for claim, other in AGAINST.items():
                     if line in (USUAL, other) and (length == MIDDLE or claim == EXCLUSIVE_CLAIM):
-                        rows.append(row(claim, LOSS, line, length, seed, loss))
+                        yield row(claim, LOSS, line, length, seed, loss)
                 if line in BOTH_LENGTHS:
-                    rows.append(row(EXCLUSIVE_CLAIM, ALIGNED, line, length, seed, aligned))
+                    yield row(EXCLUSIVE_CLAIM, ALIGNED, line, length, seed, aligned)
                 if line in (USUAL, NORMED) and length == MIDDLE:
-                    rows.append(row(NORMED_CLAIM, FIRST, line, length, seed, first))
-    return rows
+                    yield row(NORMED_CLAIM, FIRST, line, length, seed, first)
 
 
 def read_text() -> Tensor:
@@ -133,9 +132,8 @@ def look(network: Network, inputs: Tensor) -> tuple[float, float]:
     return float(torch.stack(cosines).mean()), float(torch.stack(weights).mean())
 
 
-def measure_variance(seeds: int) -> Rows:
+def measure_variance(seeds: int) -> Evidence:
     """Return the evidence on head outputs of one causal attention of random tokens, before training."""
-    rows: Rows = []
     tokens, width, heads = 64, 48, 4
     members = list(range(5 * seeds))
     x = draw(members, 1, tokens, width, name=NORMED_CLAIM)
@@ -148,5 +146,5 @@ def measure_variance(seeds: int) -> Rows:
         squares = layer.contexts(layer.weights(x), x).square().mean((1, 2, -1))  # (K, T)
         logs = (squares / squares[:, -1:]).log10()
         for place in (0, 1, 3, 7, 15, 31, tokens - 1):
-            rows += [row(NORMED_CLAIM, VARIANCE, line, place, seed, float(logs[seed, place])) for seed in members]
-    return rows
+            for seed in members:
+                yield row(NORMED_CLAIM, VARIANCE, line, place, seed, float(logs[seed, place]))

@@ -10,7 +10,7 @@ import math
 import torch
 from torch import Tensor
 
-from rankfall import Context, Rows, random_stream
+from rankfall import Context, Evidence, random_stream
 from rankfall import evidence_row as row
 from studies.claims.clusters.names import GROUPS, LAST
 from studies.claims.draws import draw
@@ -38,8 +38,7 @@ def clusters(
     reading: float = 20.0,
     late: float = 4000.0,
     seeds: int = 5,
-) -> Rows:
-    rows: Rows = []
+) -> Evidence:
     times = [0.0, time / 100, time / 10, time / 2, time]
     for seed in range(seeds):
         start = draw([seed], tokens, 3, name="clusters")[0]
@@ -51,16 +50,15 @@ def clusters(
             for moment in times:
                 x = flow(x, values, moment - done)
                 done = moment
-                rows.append(row(SPECTRUM, GROUPS, line, moment, seed, groups(x)))
+                yield row(SPECTRUM, GROUPS, line, moment, seed, groups(x))
         angles = torch.from_numpy(random_stream(seed, "claims", "clusters", "angles").uniform(0, 2 * math.pi, many))
         for scale in SCALES:
             moved = on_circle(angles, scale, reading)
-            rows.append(row(METASTABLE, NUMBER, "causal, V = 1", scale, seed, arcs(moved, scale)))
+            yield row(METASTABLE, NUMBER, "causal, V = 1", scale, seed, arcs(moved, scale))
         moved, done = angles[: many // 6], 0.0
         for moment in (0.0, reading / 10, reading, late / 4, late):
             moved, done = on_circle(moved, 4.0, moment - done), moment
-            rows.append(row(METASTABLE, LAST, "causal, V = 1", moment, seed, arcs(moved, 4.0)))
-    return rows
+            yield row(METASTABLE, LAST, "causal, V = 1", moment, seed, arcs(moved, 4.0))
 
 
 def flow(x: Tensor, values: Tensor, time: float) -> Tensor:

@@ -5,9 +5,11 @@ network and recursion by the number of tokens. Cosines of different networks of 
 They are in float32, whose rounding is far smaller.
 """
 
+from itertools import product
+
 from torch import Tensor
 
-from rankfall import Context, Rows
+from rankfall import Context, Evidence
 from rankfall import evidence_row as row
 from studies.claims.cosine_recursion.names import BOTH_SEE, COSINE, EARLIER, GAP
 from studies.claims.cosine_recursion.network import states
@@ -27,21 +29,15 @@ def cosine_recursion(
     width: int = 256,
     rho: float = 0.025,
     seeds: int = 24,
-) -> Rows:
+) -> Evidence:
     # Networks of a seed have the same weights, for every mask and scale of scores.
-    return [
-        evidence
-        for seed in range(seeds)
-        for claim in (BOTH_SEE, EARLIER)
-        for beta in betas
-        for n in ([tokens] if claim == EARLIER else sorted({*lengths, tokens}))
-        for evidence in measure_network(
-            claim, Regime(beta), seed, depth, n, n == tokens, like_tokens(seed, n, width, rho, BOTH_SEE)
-        )
-    ]
+    for seed, claim, beta in product(range(seeds), (BOTH_SEE, EARLIER), betas):
+        for n in [tokens] if claim == EARLIER else sorted({*lengths, tokens}):
+            x = like_tokens(seed, n, width, rho, BOTH_SEE)
+            yield from measure_network(claim, Regime(beta), seed, depth, n, n == tokens, x)
 
 
-def measure_network(claim: str, regime: Regime, seed: int, depth: int, n: int, by_layer: bool, x: Tensor) -> Rows:
+def measure_network(claim: str, regime: Regime, seed: int, depth: int, n: int, by_layer: bool, x: Tensor) -> Evidence:
     """Return the evidence on one network of n tokens, and by layer if asked."""
     causal = claim == EARLIER
     seen = slice(-LAST, None) if causal else slice(None)
@@ -49,10 +45,8 @@ def measure_network(claim: str, regime: Regime, seed: int, depth: int, n: int, b
     measured = [float(cosine(state[seen].double())) for state in layers]
     predicted = cosines(measured[0], depth, regime)
     pairs = list(zip(measured, predicted, strict=True))
-    rows: Rows = []
     if not causal:
-        rows.append(row(claim, GAP, f"beta {regime.beta:g}", n, seed, max((a - b for a, b in pairs), key=abs)))
+        yield row(claim, GAP, f"beta {regime.beta:g}", n, seed, max((a - b for a, b in pairs), key=abs))
     for layer, (network, recursion) in enumerate(pairs if by_layer else ()):
-        rows.append(row(claim, COSINE, f"beta {regime.beta:g}", layer, seed, network))
-        rows.append(row(claim, COSINE, f"recursion, beta {regime.beta:g}", layer, seed, recursion))
-    return rows
+        yield row(claim, COSINE, f"beta {regime.beta:g}", layer, seed, network)
+        yield row(claim, COSINE, f"recursion, beta {regime.beta:g}", layer, seed, recursion)

@@ -4,7 +4,7 @@ They have norms after branches with DeepNorm's skips and initialisation, norms a
 branches.
 """
 
-from rankfall import Context, Rows
+from rankfall import Context, Evidence
 from rankfall import evidence_row as row
 from studies.claims.deep_norm.names import COSINE, GRADIENT, KINDS, NAME
 from studies.claims.draws import cosine, draw
@@ -15,8 +15,7 @@ BUILDS = {"init": ["deepnorm"], "mlp": ["relu"], "norm": ["layer"], "residual": 
 
 def deep_norm(
     context: Context, *, depth: int = 1000, tokens: int = 8, width: int = 32, heads: int = 2, seeds: int = 5
-) -> Rows:
-    rows: Rows = []
+) -> Evidence:
     kept = sorted({1, *(round(depth * share) for share in (0.01, 0.03, 0.1, 0.3, 0.5, 0.8)), depth} - {0})
     for kind, fields in KINDS.items():
         for seed in range(seeds):
@@ -40,9 +39,6 @@ def deep_norm(
             end = network.norm_out(network.run(network.norm_in(x)))
             (end - targets).square().mean().backward()  # type: ignore[no-untyped-call]
             last = float(weights[depth].grad.norm())
-            rows += [
-                row(NAME, GRADIENT, kind, layer, seed, float(weight.grad.norm()) / last)
-                for layer, weight in weights.items()
-            ]
-            rows.append(row(NAME, COSINE, kind, depth, seed, float(cosine(end.detach()).squeeze())))
-    return rows
+            for layer, weight in weights.items():
+                yield row(NAME, GRADIENT, kind, layer, seed, float(weight.grad.norm()) / last)
+            yield row(NAME, COSINE, kind, depth, seed, float(cosine(end.detach()).squeeze()))

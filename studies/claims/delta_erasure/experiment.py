@@ -10,7 +10,7 @@ from functools import partial
 
 from torch import Tensor
 
-from rankfall import Context, Rows
+from rankfall import Context, Evidence
 from rankfall import evidence_row as row
 from studies.claims.delta_erasure.names import KINDS, NAME, RESIDUAL
 from studies.claims.draws import draw, log10_residual
@@ -23,8 +23,7 @@ FLOOR = 1e-13  # of a relative residual in float64: smaller values are rounding
 
 def delta_erasure(
     context: Context, *, depth: int = 128, tokens: int = 16, width: int = 32, heads: int = 2, seeds: int = 8
-) -> Rows:
-    rows: Rows = []
+) -> Evidence:
     kept = {0, depth, *(2**k for k in range(30)), *(3 * 2**k for k in range(30))}
     for kind, share in KINDS.items():
         for seed in range(seeds):
@@ -42,8 +41,7 @@ def delta_erasure(
             for layer, state in enumerate(network.layers(x)):
                 if layer in kept:
                     value = log10_residual(state, FLOOR)
-                    rows.append(row(NAME, RESIDUAL, kind, layer, seed, value, "below what float64 resolves"))
-    return rows
+                    yield row(NAME, RESIDUAL, kind, layer, seed, value, "below what float64 resolves")
 
 
 def overwrite(x: Tensor, branch: Tensor, share: float) -> Tensor:

@@ -5,7 +5,7 @@ Networks have branches scaled by 1/sqrt(L), without norms or with norms before, 
 
 from typing import Any
 
-from rankfall import Context, Rows
+from rankfall import Context, Evidence
 from rankfall import evidence_row as row
 from studies.claims.depth_scaling.names import COSINE, NAME, PLAIN, SCALED
 from studies.claims.draws import cosine, draw
@@ -29,12 +29,10 @@ def depth_scaling(
     width: int = 64,
     heads: int = 4,
     seeds: int = 40,
-) -> Rows:
-    rows: Rows = []
+) -> Evidence:
     for kind, fields in KINDS.items():
         for depth in depths:
             for seed in range(seeds if kind == SCALED else min(seeds, FEW)):
                 network = make([seed], tokens, init=XAVIER, mlp="relu", depth=depth, heads=heads, width=width, **fields)
                 x = draw([seed], tokens, width, name=NAME).unsqueeze(1)
-                rows.append(row(NAME, COSINE, kind, depth, seed, float(cosine(network.run(x)).squeeze())))
-    return rows
+                yield row(NAME, COSINE, kind, depth, seed, float(cosine(network.run(x)).squeeze()))

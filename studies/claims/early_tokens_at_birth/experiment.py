@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankfall import Context, Network, Rows
+from rankfall import Context, Evidence, Network
 from rankfall import evidence_row as row
 from studies.claims.draws import draw
 from studies.claims.early_tokens_at_birth.names import BIAS, DECODER, FIRST, NETWORKS
@@ -37,9 +37,8 @@ def early_tokens_at_birth(
     layers: list[int] | tuple[int, ...] = (1, 2, 4, 6, 8, 10, 16, 32),
     deep: list[int] | tuple[int, ...] = (8, 16, 32, 64, 128),
     seeds: int = 5,
-) -> Rows:
+) -> Evidence:
     """Return the evidence. Weights have the deviation (3 width)^-1/2 of uniform draws in +-width^-1/2, and inputs are N(0, 1)."""
-    rows: Rows = []
     tokens = 2 * items + 1
     for seed in range(seeds):
         x = draw([seed], 1, tokens, width, name="early_tokens_at_birth")
@@ -57,11 +56,10 @@ def early_tokens_at_birth(
                 for layer in read:
                     by_token = influence[layer - 1]
                     name = f"{line}, {kind}"
-                    rows.append(row(ONLY, FIRST, name, layer, seed, float(by_token[0] / by_token.sum())))
+                    yield row(ONLY, FIRST, name, layer, seed, float(by_token[0] / by_token.sum()))
                     if kind != DECODER:
                         bias = float((by_token[0] / by_token[items]).log())
-                        rows.append(row(AMPLIFIES, BIAS, name, layer, seed, bias))
-    return rows
+                        yield row(AMPLIFIES, BIAS, name, layer, seed, bias)
 
 
 def remove_output_maps(network: Network, width: int) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from rankfall import Context, Rows, random_stream
+from rankfall import Context, Evidence, random_stream
 from rankfall import evidence_row as row
 from studies.claims.exact_maps_learn_faster.names import LEFT, NAME, ORTHOGONAL, PERMUTATIONS, SINKHORN, STEPS
 from studies.claims.stream_products.maps import sinkhorn
@@ -28,8 +28,7 @@ ROUNDS = 20  # of Sinkhorn, as in mHC
 
 def exact_maps_learn_faster(
     context: Context, *, streams: int = 4, blocks: int = 2, steps: int = 1000, seeds: int = 20
-) -> Rows:
-    rows: Rows = []
+) -> Evidence:
     orders = torch.stack(
         [torch.eye(streams, dtype=torch.float64)[list(order)] for order in itertools.permutations(range(streams))]
     )
@@ -46,9 +45,8 @@ def exact_maps_learn_faster(
         start = torch.stack([torch.from_numpy(generator.normal(size=shape)) for generator in rng])
         for rate in RATES:
             for seed, (count, error) in enumerate(learn(form, start, targets, rate, steps)):
-                rows.append(row(NAME, STEPS, line, rate, seed, math.log10(count)))
-                rows.append(row(NAME, LEFT, line, rate, seed, math.log10(max(error, 1e-30))))
-    return rows
+                yield row(NAME, STEPS, line, rate, seed, math.log10(count))
+                yield row(NAME, LEFT, line, rate, seed, math.log10(max(error, 1e-30)))
 
 
 def learn(

@@ -6,7 +6,7 @@ contributes.
 
 from dataclasses import replace
 
-from rankfall import Context, Rows
+from rankfall import Context, Evidence
 from rankfall import evidence_row as row
 from studies.claims.cosine_recursion.network import states
 from studies.claims.cosine_recursion.recursion import Regime, cosines
@@ -25,8 +25,7 @@ VARIANTS = {
 
 def gain_control(
     context: Context, *, depth: int = 100, tokens: int = 128, width: int = 192, rho: float = 0.2, seeds: int = 5
-) -> Rows:
-    rows: Rows = []
+) -> Evidence:
     for seed in range(seeds):  # outermost: networks of a seed have the same weights
         x = unit_deviation(like_tokens(seed, tokens, width, rho, NAME))
         for name, regime in VARIANTS.items():
@@ -35,6 +34,5 @@ def gain_control(
                 measured = [float(cosine(state)) for state in states(x, depth, chosen, seed, NAME)]
                 predicted = cosines(measured[0], depth, chosen)
                 for layer, (network, recursion) in enumerate(zip(measured, predicted, strict=True)):
-                    rows.append(row(NAME, quantity, name, layer, seed, network))
-                    rows.append(row(NAME, quantity, f"recursion, {name}", layer, seed, recursion))
-    return rows
+                    yield row(NAME, quantity, name, layer, seed, network)
+                    yield row(NAME, quantity, f"recursion, {name}", layer, seed, recursion)

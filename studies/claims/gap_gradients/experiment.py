@@ -10,20 +10,19 @@ import math
 
 from torch import Tensor
 
-from rankfall import Context, Rows
+from rankfall import Context, Evidence
 from rankfall import evidence_row as row
 from studies.claims.draws import linear_map, standard_normal, unit_deviation
 from studies.claims.gap_gradients.names import GRADIENT, KINDS, NAME
 from studies.claims.width_collapse.experiment import orthonormal
 
 
-def gap_gradients(context: Context, *, depth: int = 10, tokens: int = 64, draws: int = 16, seeds: int = 5) -> Rows:
-    rows: Rows = []
+def gap_gradients(context: Context, *, depth: int = 10, tokens: int = 64, draws: int = 16, seeds: int = 5) -> Evidence:
     for kind in KINDS:
         for seed in range(seeds):
             norms = derivatives(kind, seed, depth, tokens, draws)
-            rows += [row(NAME, GRADIENT, kind, layer, seed, norm / norms[0]) for layer, norm in enumerate(norms, 1)]
-    return rows
+            for layer, norm in enumerate(norms, 1):
+                yield row(NAME, GRADIENT, kind, layer, seed, norm / norms[0])
 
 
 def derivatives(kind: str, seed: int, depth: int, tokens: int, draws: int) -> list[float]:

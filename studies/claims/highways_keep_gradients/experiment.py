@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from rankfall import Context, Rows, relative_residual
+from rankfall import Context, Evidence, relative_residual
 from rankfall import evidence_row as row
 from studies.claims.draws import draw
 from studies.claims.highways_keep_gradients.names import APART, DEEPNORM, HIGHWAY, NAME, PASSED, POST
@@ -39,8 +39,7 @@ def highways_keep_gradients(
     width: int = 32,
     heads: int = 2,
     seeds: int = 5,
-) -> Rows:
-    rows: Rows = []
+) -> Evidence:
     members = list(range(seeds))
     x = draw(members, 1, tokens, width, name=NAME)
     function = draw(members, 1, tokens, width, name=f"{NAME} function")
@@ -57,6 +56,5 @@ def highways_keep_gradients(
             passed = (gradient.flatten(1).norm(dim=1) / function.flatten(1).norm(dim=1)).log10()
             apart = relative_residual(last.detach(), norm="frobenius").log10().flatten()
             for seed in members:
-                rows.append(row(NAME, PASSED, line, depth, seed, float(passed[seed]), "smaller than numbers can be"))
-                rows.append(row(NAME, APART, line, depth, seed, float(apart[seed]), "smaller than numbers can be"))
-    return rows
+                yield row(NAME, PASSED, line, depth, seed, float(passed[seed]), "smaller than numbers can be")
+                yield row(NAME, APART, line, depth, seed, float(apart[seed]), "smaller than numbers can be")

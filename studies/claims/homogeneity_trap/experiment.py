@@ -7,7 +7,7 @@ of signal to noise in a layer.
 import torch
 from torch import Tensor
 
-from rankfall import Context, Rows
+from rankfall import Context, Evidence
 from rankfall import evidence_row as row
 from studies.claims.draws import standard_normal, unit_deviation
 from studies.claims.homogeneity_trap.names import KEPT, NORMED, PLAIN, SECOND, SINKHORN, SOFTMAX
@@ -20,8 +20,9 @@ ROUNDS = 200  # of Sinkhorn
 DECADES = (-3, 0, 3, 6, 9, 12)  # log10 of signal to noise
 
 
-def homogeneity_trap(context: Context, *, tokens: int = 32, width: int = 64, layers: int = 8, seeds: int = 20) -> Rows:
-    rows: Rows = []
+def homogeneity_trap(
+    context: Context, *, tokens: int = 32, width: int = 64, layers: int = 8, seeds: int = 20
+) -> Evidence:
     for seed in range(seeds):
         scores = standard_normal(seed, tokens, tokens, name=NAME)
         for temperature in TEMPERATURES:
@@ -29,7 +30,7 @@ def homogeneity_trap(context: Context, *, tokens: int = 32, width: int = 64, lay
                 (SINKHORN, sinkhorn(scores / temperature, ROUNDS)),
                 (SOFTMAX, (scores / temperature).softmax(-1)),
             ):
-                rows.append(row(NAME, SECOND, line, temperature, seed, float(torch.linalg.svdvals(matrix)[1])))
+                yield row(NAME, SECOND, line, temperature, seed, float(torch.linalg.svdvals(matrix)[1]))
         x = standard_normal(seed, tokens, width, name=f"{NAME} tokens")
         x = x - x.mean(0)
         maps = [
@@ -39,8 +40,7 @@ def homogeneity_trap(context: Context, *, tokens: int = 32, width: int = 64, lay
             clean = run(x, maps, line, seed, None)
             for decade in DECADES:
                 noisy = run(x, maps, line, seed, 10.0**decade)
-                rows.append(row(NAME, KEPT, line, decade, seed, correlation(noisy @ noisy.T, clean @ clean.T)))
-    return rows
+                yield row(NAME, KEPT, line, decade, seed, correlation(noisy @ noisy.T, clean @ clean.T))
 
 
 def run(x: Tensor, maps: list[Tensor], line: str, seed: int, ratio: float | None) -> Tensor:

@@ -8,7 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from rankfall import Context, Rows, random_stream
+from rankfall import Context, Evidence, random_stream
 from rankfall import evidence_row as row
 from studies.claims.householder_paths_track_states.names import NAME, NONE, PATH, RIGHT, ROPE
 from studies.claims.trained import grade, model, train
@@ -39,8 +39,7 @@ def householder_paths_track_states(
     samples: int = 32,
     rate: float = 3e-3,
     seeds: int = 4,
-) -> Rows:
-    rows: Rows = []
+) -> Evidence:
     for seed in range(seeds):
         for line, fields in KINDS.items():
             init = {"name": "normal", "deviation": width**-0.5}
@@ -52,8 +51,7 @@ def householder_paths_track_states(
                 targets[:, :-LATE] = -1
                 with torch.no_grad():
                     _, right = grade(network, inputs, targets)
-                rows.append(row(NAME, RIGHT, line, times * length, seed, float(right)))
-    return rows
+                yield row(NAME, RIGHT, line, times * length, seed, float(right))
 
 
 def bits(seed: int, step: int, samples: int, length: int) -> tuple[Tensor, Tensor]:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankfall import Context, Rows, random_stream
+from rankfall import Context, Evidence, random_stream
 from rankfall import evidence_row as row
 from studies.claims.draws import draw
 from studies.claims.invertible_states.names import FOUND, NEAREST
@@ -47,8 +47,7 @@ def invertible_states(
     width: int = 64,
     heads: int = 4,
     seeds: int = 5,
-) -> Rows:
-    rows: Rows = []
+) -> Evidence:
     for seed in range(seeds):
         words = draw([seed], vocabulary, width, name=NAME)[0]  # (V, D)
         text = torch.from_numpy(random_stream(seed, "claims", NAME, "text").integers(vocabulary, size=tokens))
@@ -68,14 +67,11 @@ def invertible_states(
                         recovered[layer] += share_right(ends, observed[layer][0, 0, place].double(), int(text[place]))
                         if name == "float64" and place == tokens - 1:
                             value = smallest(ends)
-                            rows.append(row(NAME, NEAREST, line, layer, seed, value, "rounding"))
-                rows += [
-                    row(NAME, FOUND, f"{line}, {name}", layer, seed, float(share) / len(places))
-                    for layer, share in enumerate(recovered)
-                ]
+                            yield row(NAME, NEAREST, line, layer, seed, value, "rounding")
+                for layer, share in enumerate(recovered):
+                    yield row(NAME, FOUND, f"{line}, {name}", layer, seed, float(share) / len(places))
         for layer in range(depth + 1):
-            rows.append(row(NAME, NEAREST, "averages, -layers log10 n", layer, seed, -layer * math.log10(tokens)))
-    return rows
+            yield row(NAME, NEAREST, "averages, -layers log10 n", layer, seed, -layer * math.log10(tokens))
 
 
 def share_right(states: Tensor, observed: Tensor, truth: int) -> float:

@@ -7,7 +7,7 @@ residual is multiplied by lambda / sqrt(lambda^2 + 1), for every lambda.
 
 import math
 
-from rankfall import Context, Rows
+from rankfall import Context, Evidence
 from rankfall import evidence_row as row
 from studies.claims.draws import draw, log10_residual
 from studies.claims.lambda_skip.names import KINDS, LAMBDAS, LOSS, NAME
@@ -29,10 +29,9 @@ FLOOR = 1e-12  # smaller residuals may be rounding in float64
 
 def lambda_skip(
     context: Context, *, depth: int = 128, tokens: int = 16, width: int = 32, heads: int = 2, seeds: int = 5
-) -> Rows:
-    rows: Rows = []
+) -> Evidence:
     for strength in LAMBDAS:
-        rows.append(row(NAME, LOSS, LAW, strength, 0, math.log10(strength / math.hypot(strength, 1))))
+        yield row(NAME, LOSS, LAW, strength, 0, math.log10(strength / math.hypot(strength, 1)))
         for name, fields in KINDS.items():
             for seed in range(seeds):
                 network = make(
@@ -51,6 +50,5 @@ def lambda_skip(
                 residuals = [log10_residual(state, FLOOR) for state in network.layers(network.norm_in(x))]
                 seen = [(layer, value) for layer, value in enumerate(residuals) if not math.isnan(value)]
                 late = [pair for pair in seen if pair[0] >= seen[-1][0] / 2]
-                rows.append(row(NAME, LOSS, name, strength, seed, slope([a for a, _ in late], [b for _, b in late])))
-                rows.append(row(NAME, RESIDUAL, name, strength, seed, residuals[-1], "below what float64 resolves"))
-    return rows
+                yield row(NAME, LOSS, name, strength, seed, slope([a for a, _ in late], [b for _, b in late]))
+                yield row(NAME, RESIDUAL, name, strength, seed, residuals[-1], "below what float64 resolves")

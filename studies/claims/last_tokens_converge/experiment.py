@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankfall import Context, Rows
+from rankfall import Context, Evidence
 from rankfall import evidence_row as row
 from studies.claims.draws import draw, log10
 from studies.claims.last_tokens_converge.names import APART, DISTANCE, EQUAL, READ
@@ -50,8 +50,7 @@ def last_tokens_converge(
     width: int = 32,
     heads: int = 4,
     seeds: int = 5,
-) -> Rows:
-    rows: Rows = []
+) -> Evidence:
     fields = DECODER | {"depth": depth, "width": width, "heads": heads}
     fields["init"] = {"name": "normal", "deviation": width**-0.5}
     for seed in range(seeds):
@@ -62,37 +61,32 @@ def last_tokens_converge(
             apart = relative(last[1:] - last[:-1], last[1:])
             for number in powers(most):
                 value = log10(float(apart[number - 1]))
-                rows.append(row(CONVERGE, DISTANCE, line, number, seed, value, "the states are equal"))
+                yield row(CONVERGE, DISTANCE, line, number, seed, value, "the states are equal")
             for name, dtype in FORMATS.items():
                 last = last_states(seed, text, dtype, fields | parts)[before:]
                 equal = (last[1:] == last[:-1]).all(-1).double()
                 for number in powers(most // 2):
                     share = float(equal[number - 1 : 2 * number - 1].mean())  # of n .. 2 n - 1
-                    rows.append(row(CONVERGE, EQUAL, f"{line}, {name}", number, seed, share))
-        rows += counting(seed, vocabulary[:, -2:], most, fields)
-    return rows
+                    yield row(CONVERGE, EQUAL, f"{line}, {name}", number, seed, share)
+        yield from counting(seed, vocabulary[:, -2:], most, fields)
 
 
-def counting(seed: int, vocabulary: Tensor, most: int, fields: dict[str, Any]) -> Rows:
+def counting(seed: int, vocabulary: Tensor, most: int, fields: dict[str, Any]) -> Evidence:
     """Return the evidence on counting. `vocabulary` (1, 2, D) has BOS and the counted token."""
-    rows: Rows = []
     alone = vocabulary[:, 1:].expand(-1, most, -1).unsqueeze(1)  # (1, 1, n, D)
     behind = torch.cat([vocabulary[:, :1].unsqueeze(1), alone], 2)
     for text, start, beginning in ((alone, 0, "no BOS"), (behind, 1, "BOS")):
         for normaliser in ("softmax", "l2", "exp"):
             last = last_states(seed, text, torch.float64, fields | {"normaliser": normaliser})[start:]
             value = float(relative(last - last[:1], last[:1]).max())
-            rows.append(
-                row(
-                    COUNTING, APART, f"{normaliser}, {beginning}", fields["depth"], seed, log10(value), "they are equal"
-                )
+            yield row(
+                COUNTING, APART, f"{normaliser}, {beginning}", fields["depth"], seed, log10(value), "they are equal"
             )
     bare = {"depth": 1, "width": fields["width"], "heads": 1, "init": fields["init"], "mask": "causal"}
     for text, start, beginning in ((alone, 0, "no BOS"), (behind, 1, "BOS")):
         for name, digits in DIGITS.items():
             last = last_states(seed, text, getattr(torch, name), bare).double()
-            rows.append(row(COUNTING, READ, f"softmax, {beginning}", digits, seed, read_off(last[start:], last[0])))
-    return rows
+            yield row(COUNTING, READ, f"softmax, {beginning}", digits, seed, read_off(last[start:], last[0]))
 
 
 def read_off(states: Tensor, first: Tensor) -> int:

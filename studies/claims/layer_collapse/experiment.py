@@ -4,7 +4,7 @@ The single layer has the mean as its weights and the sum of all V: to first orde
 with no layer, S'(X) = X, and have norms before.
 """
 
-from rankfall import Context, Rows
+from rankfall import Context, Evidence
 from rankfall import evidence_row as row
 from studies.claims.draws import linear_map, standard_normal, unit_deviation
 from studies.claims.layer_collapse.names import ERROR, NAME, NONE, NORMED, ONE
@@ -12,8 +12,7 @@ from studies.claims.layer_collapse.names import ERROR, NAME, NONE, NORMED, ONE
 ETAS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 
 
-def layer_collapse(context: Context, *, depth: int = 8, tokens: int = 16, width: int = 32, seeds: int = 5) -> Rows:
-    rows: Rows = []
+def layer_collapse(context: Context, *, depth: int = 8, tokens: int = 16, width: int = 32, seeds: int = 5) -> Evidence:
     for eta in ETAS:
         for seed in range(seeds):
             x = standard_normal(seed, tokens, width, name=NAME)
@@ -28,9 +27,6 @@ def layer_collapse(context: Context, *, depth: int = 8, tokens: int = 16, width:
                     deep = deep + ((y @ q) @ (y @ k).T).softmax(-1) @ y @ v
                     total = total + v
                 single = x + (unit_deviation(x) if normed else x).mean(0, keepdim=True) @ total
-                rows.append(
-                    row(NAME, ERROR, NORMED if normed else ONE, eta, seed, float((deep - single).norm() / x.norm()))
-                )
+                yield row(NAME, ERROR, NORMED if normed else ONE, eta, seed, float((deep - single).norm() / x.norm()))
                 if not normed:
-                    rows.append(row(NAME, ERROR, NONE, eta, seed, float((deep - x).norm() / x.norm())))
-    return rows
+                    yield row(NAME, ERROR, NONE, eta, seed, float((deep - x).norm() / x.norm()))

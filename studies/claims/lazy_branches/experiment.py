@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, jvp
 
-from rankfall import Context, Network, Rows
+from rankfall import Context, Evidence, Network
 from rankfall import evidence_row as row
 from studies.claims.draws import draw
 from studies.claims.lazy_branches.names import CURVED
@@ -34,8 +34,7 @@ def lazy_branches(
     width: int = 32,
     heads: int = 2,
     seeds: int = 5,
-) -> Rows:
-    rows: Rows = []
+) -> Evidence:
     init = {"name": "normal", "deviation": width**-0.5}
     for seed in range(seeds):
         x = draw([seed], 1, tokens, width, name=NAME)
@@ -46,9 +45,8 @@ def lazy_branches(
                     [seed], tokens, **PRE_NORM, mask="causal", init=init, depth=depth, heads=heads, width=width
                 )
                 curved, moved = step(network, x, targets, depth**-power)
-                rows.append(row(NAME, CURVED, line, depth, seed, curved))
-                rows.append(row(NAME, MOVED, line, depth, seed, moved))
-    return rows
+                yield row(NAME, CURVED, line, depth, seed, curved)
+                yield row(NAME, MOVED, line, depth, seed, moved)
 
 
 def step(network: Network, x: Tensor, targets: Tensor, scale: float) -> tuple[float, float]:

@@ -7,7 +7,7 @@ import math
 
 import torch
 
-from rankfall import Context, Rows
+from rankfall import Context, Evidence
 from rankfall import evidence_row as row
 from studies.claims.draws import draw
 from studies.claims.length_and_scale.names import LARGEST, OFF, SUM
@@ -29,8 +29,7 @@ def length_and_scale(
     tokens: list[int] | tuple[int, ...] = AT,
     width: int = 32,
     seeds: int = 5,
-) -> Rows:
-    rows: Rows = []
+) -> Evidence:
     plain = make([0], 2).blocks[0].attention.normaliser
     scaled = (
         make([0], 2, normaliser={"name": "score_scale", "scale": "log_n", "factor": FACTOR})
@@ -44,9 +43,7 @@ def length_and_scale(
                 scores = torch.full((1, 1, 1, 1, number), -2.0, dtype=torch.float64)
                 scores[..., 0] += gap
                 for line, normaliser in (("softmax", plain), ("softmax of scores times 0.43 log n", scaled)):
-                    rows.append(
-                        row(PEAK, LARGEST, f"{line}, gap {gap:g}", number, seed, float(normaliser(scores).max()))
-                    )
+                    yield row(PEAK, LARGEST, f"{line}, gap {gap:g}", number, seed, float(normaliser(scores).max()))
         for number in tokens:
             scores = draw([seed], 1, 1, number, number, name="length_and_scale scores")
             values = draw([seed], 1, 1, number, width, name="length_and_scale values")
@@ -57,6 +54,5 @@ def length_and_scale(
                     ("no shift", sigmoid(size * scores + math.log(number))),
                 ):
                     off = float((weights @ values - soft).norm() / soft.norm())
-                    rows.append(row(SIGMOID, OFF, f"{line}, {name}", number, seed, off))
-                    rows.append(row(SIGMOID, SUM, f"{line}, {name}", number, seed, float(weights.sum(-1).mean())))
-    return rows
+                    yield row(SIGMOID, OFF, f"{line}, {name}", number, seed, off)
+                    yield row(SIGMOID, SUM, f"{line}, {name}", number, seed, float(weights.sum(-1).mean()))

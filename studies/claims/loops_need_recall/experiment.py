@@ -6,7 +6,7 @@ Measured are how much the last loop changes the state, and how much a small chan
 import torch
 from torch import Tensor
 
-from rankfall import Context, Network, Rows
+from rankfall import Context, Evidence, Network
 from rankfall import evidence_row as row
 from studies.claims.draws import draw
 from studies.claims.loops_need_recall.names import ALONE, BOTH, CHANGE, FELT, NAME, RECALL, UNNORMED
@@ -25,8 +25,7 @@ KINDS = {ALONE: ("post", 0.0), RECALL: ("post", 1.0), UNNORMED: ("pre", 1.0)}
 
 def loops_need_recall(
     context: Context, *, loops: int = 1000, tokens: int = 8, width: int = 16, heads: int = 2, seeds: int = 20
-) -> Rows:
-    rows: Rows = []
+) -> Evidence:
     members = list(range(seeds))
     x = draw(members, 1, tokens, width, name=NAME)
     moved = x + STEP * draw(members, 1, tokens, width, name=f"{NAME} moved")
@@ -43,10 +42,9 @@ def loops_need_recall(
             for seed in members:
                 fixed, depends = float(change[seed]), float(felt[seed])
                 both = fixed < FIXED and depends > FELT_IF
-                rows.append(row(NAME, CHANGE, line, scale, seed, fixed, "nothing changes, or all is infinite"))
-                rows.append(row(NAME, FELT, line, scale, seed, depends, "nothing changes, or all is infinite"))
-                rows.append(row(NAME, BOTH, line, scale, seed, float(both)))
-    return rows
+                yield row(NAME, CHANGE, line, scale, seed, fixed, "nothing changes, or all is infinite")
+                yield row(NAME, FELT, line, scale, seed, depends, "nothing changes, or all is infinite")
+                yield row(NAME, BOTH, line, scale, seed, float(both))
 
 
 def run(network: Network, x: Tensor, recall: float, loops: int) -> tuple[Tensor, Tensor]:

@@ -9,7 +9,7 @@ import itertools
 import torch
 from torch import Tensor
 
-from rankfall import Context, Rows
+from rankfall import Context, Evidence
 from rankfall import evidence_row as row
 from studies.claims.draws import draw
 from studies.claims.loss_falls_as_one_over_depth.names import LOSS, NAME, OWN, STEP, TIED, TURN
@@ -30,8 +30,7 @@ def loss_falls_as_one_over_depth(
     steps: int = 1500,
     rate: float = 3e-3,
     seeds: int = 5,
-) -> Rows:
-    rows: Rows = []
+) -> Evidence:
     members = list(range(seeds))
     read = draw(members, width, classes, name=f"{NAME} head", dtype=torch.float32) * (2 / width**0.5)
     for line in (OWN, TIED):
@@ -65,8 +64,7 @@ def loss_falls_as_one_over_depth(
             sizes = (changes.norm(dim=-1) / torch.stack(hidden[:-1]).detach().norm(dim=-1)).mean((0, 2))
             for seed in members:
                 for quantity, values in ((LOSS, loss.detach()), (TURN, turns), (STEP, sizes)):
-                    rows.append(row(NAME, quantity, line, depth, seed, float(values[seed])))
-    return rows
+                    yield row(NAME, quantity, line, depth, seed, float(values[seed]))
 
 
 def weights(members: list[int], depth: int, width: int, inner: int, name: str) -> Weights:

@@ -5,7 +5,7 @@ The forms are uniform averaging, ((1 - a) 1 + a C)^H, and the same in squares (`
 
 from rankfall import (
     Context,
-    Rows,
+    Evidence,
     agreement,
     average_uniformly,
     best_gains,
@@ -39,8 +39,7 @@ def lost_in_the_middle_at_birth(
     seeds: int = 5,
     samples: int = 8,
     directions: int = 4,
-) -> Rows:
-    rows: Rows = []
+) -> Evidence:
     for seed in range(seeds):
         for position in ("none", "rope"):
             for kind, known in (("attention", alpha), ("transformer", None)):
@@ -48,16 +47,15 @@ def lost_in_the_middle_at_birth(
                 (shares,) = influence_shares(network, [depth], length, seed, samples, directions)
                 weight = best_gains(shares, depth) if known is None else known
                 line = f"{kind}, {'no positions' if position == 'none' else 'RoPE'}"
-                rows += [row(NAME, SHARE, line, place, seed, value) for place, value in enumerate(shares, 1)]
+                for place, value in enumerate(shares, 1):
+                    yield row(NAME, SHARE, line, place, seed, value)
                 forms = {"averaging": average_uniformly(length, depth, weight)}
                 if known is not None:  # for transformers `a` is fitted to averaging
                     forms["in squares"] = in_squares(length, depth, weight)
                 for form, shares_of_form in forms.items():
                     ranks, off = agreement(shares, shares_of_form)
-                    rows.append(row(NAME, RANKS, f"{line}, {form}", depth, seed, ranks))
-                    rows.append(row(NAME, OFF, f"{line}, {form}", depth, seed, off))
+                    yield row(NAME, RANKS, f"{line}, {form}", depth, seed, ranks)
+                    yield row(NAME, OFF, f"{line}, {form}", depth, seed, off)
                     if kind == "attention" and position == "none":
-                        rows += [
-                            row(NAME, SHARE, form, place, seed, value) for place, value in enumerate(shares_of_form, 1)
-                        ]
-    return rows
+                        for place, value in enumerate(shares_of_form, 1):
+                            yield row(NAME, SHARE, form, place, seed, value)

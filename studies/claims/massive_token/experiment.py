@@ -10,7 +10,7 @@ import math
 import torch
 from torch import Tensor
 
-from rankfall import Context, Rows
+from rankfall import Context, Evidence
 from rankfall import evidence_row as row
 from studies.claims.draws import draw
 from studies.claims.massive_token.names import DRAWN, ENTROPY, RANK, SHARE
@@ -24,8 +24,7 @@ LONGER = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 
 def massive_token(
     context: Context, *, depth: int = 4, tokens: int = 32, width: int = 64, heads: int = 4, seeds: int = 5
-) -> Rows:
-    rows: Rows = []
+) -> Evidence:
     init = {"name": "normal", "deviation": width**-0.5}
     for seed in range(seeds):
         x = draw([seed], 1, tokens, width, name=NAME)
@@ -38,17 +37,14 @@ def massive_token(
             share, bound = first_share(last), share_bound(last)
             read = network.blocks[-1].norm1(states[-2])
             drawn = float(network.blocks[-1].attention.weights(read)[0, 0, :, 1:, 0].mean())
-            rows += [
-                row(NAME, SHARE, "measured", length, seed, share),
-                row(NAME, SHARE, "bound", length, seed, bound),
-                row(NAME, SHARE, "without the first token", length, seed, first_share(last[1:])),
-                row(NAME, ENTROPY, "measured", length, seed, entropy(last)),
-                row(NAME, ENTROPY, "bound", length, seed, entropy_bound(bound, min(last.shape))),
-                row(NAME, RANK, "all tokens", length, seed, 1 / share),
-                row(NAME, RANK, "without the first token", length, seed, 1 / first_share(last[1:])),
-                row(NAME, DRAWN, "last layer", length, seed, drawn),
-            ]
-    return rows
+            yield row(NAME, SHARE, "measured", length, seed, share)
+            yield row(NAME, SHARE, "bound", length, seed, bound)
+            yield row(NAME, SHARE, "without the first token", length, seed, first_share(last[1:]))
+            yield row(NAME, ENTROPY, "measured", length, seed, entropy(last))
+            yield row(NAME, ENTROPY, "bound", length, seed, entropy_bound(bound, min(last.shape)))
+            yield row(NAME, RANK, "all tokens", length, seed, 1 / share)
+            yield row(NAME, RANK, "without the first token", length, seed, 1 / first_share(last[1:]))
+            yield row(NAME, DRAWN, "last layer", length, seed, drawn)
 
 
 def first_share(x: Tensor) -> float:

@@ -9,7 +9,7 @@ equilibrium of rank k, for norms to length one.
 import torch
 from torch import Tensor
 
-from rankfall import Context, Rows
+from rankfall import Context, Evidence
 from rankfall import evidence_row as row
 from studies.claims.draws import identity, numerical_rank, standard_normal
 from studies.claims.norm_equilibria.names import DISTURBED, EXACT, MOVED, NAME, OTHERS, RANK
@@ -18,8 +18,9 @@ SCALE = 2.0  # s
 TOLERANCE = 1e-6  # of a singular value, relative to the largest
 
 
-def norm_equilibria(context: Context, *, layers: int = 2000, tokens: int = 6, width: int = 6, seeds: int = 5) -> Rows:
-    rows: Rows = []
+def norm_equilibria(
+    context: Context, *, layers: int = 2000, tokens: int = 6, width: int = 6, seeds: int = 5
+) -> Evidence:
     for seed in range(seeds):
         basis = torch.linalg.qr(standard_normal(seed, width, width, name=f"{NAME} basis"))[0]
         noise = standard_normal(seed, tokens, width, name=f"{NAME} disturbance")
@@ -28,17 +29,14 @@ def norm_equilibria(context: Context, *, layers: int = 2000, tokens: int = 6, wi
             for name, start in ((EXACT, x), (DISTURBED, unit(x + 1e-6 * noise))):
                 # An exact equilibrium is judged after one layer, since rounding is a perturbation too.
                 end = run(start, value, 1 if name == EXACT else layers)
-                rows.append(row(NAME, RANK, name, rank, seed, numerical_rank(end, TOLERANCE)))
+                yield row(NAME, RANK, name, rank, seed, numerical_rank(end, TOLERANCE))
                 if name == EXACT:
                     moved = float((end - start).abs().max())
-                    rows.append(row(NAME, MOVED, name, rank, seed, float(torch.tensor(max(moved, 1e-17)).log10())))
+                    yield row(NAME, MOVED, name, rank, seed, float(torch.tensor(max(moved, 1e-17)).log10()))
         random = unit(noise)
         maps = (identity(width), basis, standard_normal(seed, width, width, name=f"{NAME} value") * width**-0.5)
         for place, value in enumerate(maps):
-            rows.append(
-                row(NAME, OTHERS, "random start", place, seed, numerical_rank(run(random, value, layers), TOLERANCE))
-            )
-    return rows
+            yield row(NAME, OTHERS, "random start", place, seed, numerical_rank(run(random, value, layers), TOLERANCE))
 
 
 def equilibrium(basis: Tensor, tokens: int, rank: int) -> tuple[Tensor, Tensor]:

@@ -5,7 +5,7 @@ Networks are pre-norm with several initialisations, have norms around the branch
 
 from typing import Any
 
-from rankfall import Context, Network, Rows
+from rankfall import Context, Evidence, Network
 from rankfall import evidence_row as row
 from studies.claims.draws import draw
 from studies.claims.norm_growth.names import ADDED, AROUND, CURE, SHARED, SIZE, SQUARE, VARIANCE
@@ -38,8 +38,7 @@ PERI: dict[str, dict[str, Any]] = {
 
 def norm_growth(
     context: Context, *, depth: int = 256, tokens: int = 16, width: int = 64, heads: int = 4, seeds: int = 8
-) -> Rows:
-    rows: Rows = []
+) -> Evidence:
     kept = {0, 1, 3, *(2**k for k in range(1, 40)), *(3 * 2**k for k in range(1, 40))}
     for line, fields in {**PRE, **PERI}.items():
         about = PRE_NORM | {"norm": "rms", "mlp": "gelu", "mask": "causal"}
@@ -51,10 +50,9 @@ def norm_growth(
             for layer, state in enumerate(network.layers(x)):
                 if layer in kept or layer == depth:
                     for claim in (AROUND,) if line in PERI else (VARIANCE, SIZE):
-                        rows.append(row(claim, SQUARE, line, layer, seed, float(state.square().mean())))
+                        yield row(claim, SQUARE, line, layer, seed, float(state.square().mean()))
                         if layer:
-                            rows.append(row(claim, ADDED, line, layer, seed, float((state - x).square().mean())))
-    return rows
+                            yield row(claim, ADDED, line, layer, seed, float((state - x).square().mean()))
 
 
 def share(network: Network) -> None:

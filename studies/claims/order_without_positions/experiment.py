@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rankfall import Context, Rows, random_stream
+from rankfall import Context, Evidence, random_stream
 from rankfall import evidence_row as row
 from studies.claims.order_without_positions.names import LOSS, RIGHT
 from studies.claims.trained import grade, model, train
@@ -41,8 +41,7 @@ def order_without_positions(
     samples: int = 16,
     rate: float = 1e-2,
     seeds: int = 4,
-) -> Rows:
-    rows: Rows = []
+) -> Evidence:
     shown = sorted({0, steps // 4, steps // 2, steps})
     for seed in range(seeds):
         for task in ("causal", "masked"):
@@ -59,9 +58,8 @@ def order_without_positions(
                     if step in shown:
                         with torch.no_grad():
                             loss, right = grade(network, *test)
-                        rows.append(row(NAME, LOSS, line, step, seed, float(loss)))
-                        rows.append(row(NAME, RIGHT, line, step, seed, float(right)))
-    return rows
+                        yield row(NAME, LOSS, line, step, seed, float(loss))
+                        yield row(NAME, RIGHT, line, step, seed, float(right))
 
 
 def draw(seed: int, step: int, task: str, symbols: int, samples: int, length: int) -> tuple[Tensor, Tensor]:

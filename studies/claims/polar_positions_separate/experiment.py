@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankfall import Context, Rows
+from rankfall import Context, Evidence
 from rankfall import evidence_row as row
 from studies.claims.draws import draw
 from studies.claims.polar_positions_separate.names import MIXED, NAME, POLAR, ROPE, SAME
@@ -23,24 +23,23 @@ SPREADS = {0.0: {}, 1.8: {"spread": 1.8}}  # of the polar angles; uniform ones h
 
 def polar_positions_separate(
     context: Context, *, contents: int = 200, tokens: int = 65, width: int = 16, seeds: int = 20
-) -> Rows:
-    rows: Rows = []
+) -> Evidence:
     for seed in range(seeds):
         q, k = draw([seed], 2, contents, width, name=NAME)[0]
         for spread, options in SPREADS.items():
             for line, position in ((POLAR, {"name": "polar", **options}), (ROPE, {"name": "rope"})):
                 products = scores(make([seed], tokens, position=position, width=width, heads=1).position, q, k, tokens)
                 best_offsets = products.sum(-1).argmax(-1)  # the offset of each content's highest score
-                rows.append(row(NAME, SAME, line, spread, seed, float(best_offsets.bincount().max() / contents)))
+                yield row(NAME, SAME, line, spread, seed, float(best_offsets.bincount().max() / contents))
                 if not spread:
-                    rows += measure_coordinates(line, seed, products)
-    return rows
+                    yield from measure_coordinates(line, seed, products)
 
 
-def measure_coordinates(line: str, seed: int, products: Tensor) -> Rows:
+def measure_coordinates(line: str, seed: int, products: Tensor) -> Evidence:
     """Return the evidence on each part of scores (contents, T, parts): the second singular value over the first."""
-    values = [torch.linalg.svdvals(products[..., part]) for part in range(products.shape[-1])]
-    return [row(NAME, MIXED, line, part, seed, float(s[1] / s[0])) for part, s in enumerate(values)]
+    for part in range(products.shape[-1]):
+        s = torch.linalg.svdvals(products[..., part])
+        yield row(NAME, MIXED, line, part, seed, float(s[1] / s[0]))
 
 
 def scores(position: Any, q: Tensor, k: Tensor, tokens: int) -> Tensor:

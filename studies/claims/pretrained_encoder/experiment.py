@@ -13,7 +13,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from rankfall import AttentionView, Context, Rows, Subject
+from rankfall import AttentionView, Context, Evidence, Rows, Subject
 from rankfall import evidence_row as row
 from studies.claims.draws import spread
 from studies.claims.pretrained_encoder.names import (
@@ -50,7 +50,7 @@ WHOLE, BARE = "transformer", "SAN"
 
 def pretrained_encoder(
     context: Context, *, model: str = "minilm", text: str = "topics", length: int = 128, seeds: int = 32
-) -> Rows:
+) -> Evidence:
     """Return the evidence. A seed is a text."""
     from rankfall import ModelSource, Texts, model_request, open_subject
 
@@ -58,9 +58,12 @@ def pretrained_encoder(
     request = model_request(source, Texts(text, seeds, length), optional=True, variants=(WHOLE, BARE))
     if request is None:
         unmeasured = {RANK: (COSINE, ALL), SINKS: (SINK, EVERY), SKIPS: (RESIDUAL, ALL)}
-        return [row(claim, *place, 0, 0, math.nan, ABSENT) for claim, place in unmeasured.items()]
+        for claim, place in unmeasured.items():
+            yield row(claim, *place, 0, 0, math.nan, ABSENT)
+        return
     subject = open_subject(request, None)
-    return [evidence for sample in range(seeds) for evidence in measure_text(subject, sample)]
+    for sample in range(seeds):
+        yield from measure_text(subject, sample)
 
 
 @torch.no_grad()
@@ -72,7 +75,7 @@ def measure_text(subject: Subject, sample: int) -> Rows:
     for variant in subject.variants:
         evidence = measure_cut if variant.name == BARE else measure_states
 
-        def add(layer: int, states: Tensor, evidence: Callable[[Tensor, int, int], Rows] = evidence) -> None:
+        def add(layer: int, states: Tensor, evidence: Callable[[Tensor, int, int], Evidence] = evidence) -> None:
             rows.extend(evidence(states[0, 0], layer, sample))
 
         subject.run([variant], sample, sample + 1, add)
@@ -81,38 +84,36 @@ def measure_text(subject: Subject, sample: int) -> Rows:
     return rows
 
 
-def measure_states(x: Tensor, layer: int, seed: int) -> Rows:
+def measure_states(x: Tensor, layer: int, seed: int) -> Evidence:
     """Return the evidence on states x (T, D)."""
     from rankfall import branch_parts
 
     left_out = dict(zip((NO_FIRST, NO_LARGEST), (part[0] for _, part in branch_parts(x[None])), strict=True))
-    rows: Rows = [row(SINKS, SPIKE, STATES, layer, seed, spike(x))]
+    yield row(SINKS, SPIKE, STATES, layer, seed, spike(x))
     for line, part in {ALL: x, **left_out}.items():
-        rows.append(row(RANK, SHARE, line, layer, seed, int(torch.linalg.matrix_rank(part)) / len(part)))
-        rows.append(row(RANK, SMALLEST, line, layer, seed, float(torch.linalg.svdvals(part)[-1].log10())))
-        rows.append(row(RANK, COSINE, line, layer, seed, absolute_cosine(part)))
-        rows.append(row(SKIPS, RESIDUAL, line, layer, seed, residual(part)))
-    return rows
+        yield row(RANK, SHARE, line, layer, seed, int(torch.linalg.matrix_rank(part)) / len(part))
+        yield row(RANK, SMALLEST, line, layer, seed, float(torch.linalg.svdvals(part)[-1].log10()))
+        yield row(RANK, COSINE, line, layer, seed, absolute_cosine(part))
+        yield row(SKIPS, RESIDUAL, line, layer, seed, residual(part))
 
 
-def measure_cut(x: Tensor, layer: int, seed: int) -> Rows:
+def measure_cut(x: Tensor, layer: int, seed: int) -> Evidence:
     """Return the evidence on states x (T, D) of attention alone."""
     measured = residual(x)
     value = measured if measured > FLOOR else math.nan
-    return [row(SKIPS, RESIDUAL, CUT, layer, seed, value, f"below {FLOOR:g}: rounding")]
+    yield row(SKIPS, RESIDUAL, CUT, layer, seed, value, f"below {FLOOR:g}: rounding")
 
 
-def measure_weights(view: AttentionView, seed: int) -> Rows:
+def measure_weights(view: AttentionView, seed: int) -> Evidence:
     """Return the evidence on the weights of one text. A column's mean over rows is a token's share of a head's weight."""
     from rankfall import TOKEN_KINDS
 
     drawn = view.weights[0].mean(-2)  # (H, T)
     separators = drawn[:, view.kinds[0] == TOKEN_KINDS.index("separator")]
     weights = {EVERY: drawn, FIRST: drawn[:, :1], SEPARATOR: separators}
-    return [
-        row(SINKS, SINK, line, view.layer, seed, float(w.max()) if w.numel() else math.nan, "the text has none")
-        for line, w in weights.items()
-    ]
+    for line, w in weights.items():
+        largest = float(w.max()) if w.numel() else math.nan
+        yield row(SINKS, SINK, line, view.layer, seed, largest, "the text has none")
 
 
 def spike(x: Tensor) -> float:

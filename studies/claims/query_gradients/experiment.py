@@ -10,7 +10,7 @@ import math
 import torch
 from torch import Tensor
 
-from rankfall import Context, Rows, random_stream
+from rankfall import Context, Evidence, random_stream
 from rankfall import evidence_row as row
 from studies.claims.draws import linear_map, standard_normal, unit_deviation
 from studies.claims.query_gradients.names import ABOVE, BELOW, FIXED, GRADIENT, NAME, SHARE
@@ -25,21 +25,19 @@ def query_gradients(
     width: int = 64,
     symbols: int = 64,
     seeds: int = 12,
-) -> Rows:
+) -> Evidence:
     """Return the evidence. `ratio` is tokens per dimension, `width` the fixed width."""
-    rows: Rows = []
     for tokens in lengths:
         for seed in range(seeds):
             gradients = {beta: scaled_gradient(seed, tokens, tokens // ratio, symbols, beta) for beta in betas}
             for beta, value in gradients.items():
-                rows.append(row(NAME, GRADIENT, f"{tokens} tokens", beta, seed, value))
-                rows.append(row(NAME, SHARE, f"{tokens} tokens", beta, seed, value / gradients[max(betas)]))
+                yield row(NAME, GRADIENT, f"{tokens} tokens", beta, seed, value)
+                yield row(NAME, SHARE, f"{tokens} tokens", beta, seed, value / gradients[max(betas)])
     for tokens in sorted(lengths)[-2:]:
         for seed in range(seeds):
             for beta in (*BELOW, *ABOVE):
                 value = scaled_gradient(seed, tokens, width, symbols, beta)
-                rows.append(row(NAME, FIXED, f"{tokens} tokens", beta, seed, value))
-    return rows
+                yield row(NAME, FIXED, f"{tokens} tokens", beta, seed, value)
 
 
 def scaled_gradient(seed: int, tokens: int, width: int, symbols: int, beta: float) -> float:

@@ -6,7 +6,7 @@ a head with rotary positions.
 
 import torch
 
-from rankfall import Context, Rows
+from rankfall import Context, Evidence
 from rankfall import evidence_row as row
 from studies.claims.draws import draw
 from studies.claims.rope_and_distance.names import ALIKE, DIFFER, MEAN, OWN, ROPE, SIZE, TWICE
@@ -20,8 +20,7 @@ SCALES = (1.0, 4.0, 16.0, 64.0, 256.0)
 
 def rope_and_distance(
     context: Context, *, pairs: int = 20000, width: int = 64, tokens: int = 32, seeds: int = 5, most: int = 1024
-) -> Rows:
-    rows: Rows = []
+) -> Evidence:
     for seed in range(seeds):
         rope = make([seed], most + 1, position="rope", width=width).position
         q, k = draw([seed], 2, pairs, width, name="rope_and_distance")[0]
@@ -33,11 +32,9 @@ def rope_and_distance(
             moved = q @ turned[:, distance]
             scores = (moved * k).sum(-1) / width**0.5  # (pairs,)
             same = (moved * q).sum(-1) / width**0.5
-            rows += [
-                row(DECAY, MEAN, "independent", distance, seed, float(scores.mean() / scores.std() * pairs**0.5)),
-                row(DECAY, SIZE, "independent", distance, seed, float(scores.std())),
-                row(DECAY, ALIKE, "mean of queries", distance, seed, float(same.mean())),
-            ]
+            yield row(DECAY, MEAN, "independent", distance, seed, float(scores.mean() / scores.std() * pairs**0.5))
+            yield row(DECAY, SIZE, "independent", distance, seed, float(scores.std()))
+            yield row(DECAY, ALIKE, "mean of queries", distance, seed, float(same.mean()))
         x = draw([seed], tokens, width, name="rope_and_distance tokens")
         twice = x.clone()
         twice[..., -1, :] = twice[..., 0, :]
@@ -51,5 +48,4 @@ def rope_and_distance(
                 for position, text in (("none", x), ("none", twice), ("rope", twice))
             )
             for line, share in ((DIFFER, differ.min()), (TWICE, shared[0]), (ROPE, turned.min())):
-                rows.append(row(DIAGONAL, OWN, line, scale, seed, float(share)))
-    return rows
+                yield row(DIAGONAL, OWN, line, scale, seed, float(share))

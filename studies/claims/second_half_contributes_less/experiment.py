@@ -9,7 +9,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from rankfall import Context, Network, Rows
+from rankfall import Context, Evidence, Network
 from rankfall import evidence_row as row
 from studies.claims.character_models.experiment import SYMBOLS, TEST, cut, read_text
 from studies.claims.second_half_contributes_less.names import BIRTH, EFFECT, NAME, SHARE, TRAINED
@@ -40,8 +40,7 @@ def second_half_contributes_less(
     heads: int = 4,
     rate: float = 3e-3,
     seeds: int = 8,
-) -> Rows:
-    rows: Rows = []
+) -> Evidence:
     text = read_text()
     split = int((1 - TEST) * len(text))
     for seed in range(seeds):
@@ -54,25 +53,22 @@ def second_half_contributes_less(
             network, partial(cut, seed, text=text[:split], characters=characters, length=length), steps, rate
         ):
             if step in (0, steps):
-                rows += contributions(network, inputs, BIRTH if step == 0 else TRAINED, seed)
-    return rows
+                yield from contributions(network, inputs, BIRTH if step == 0 else TRAINED, seed)
 
 
 @torch.no_grad()
-def contributions(network: Network, inputs: Tensor, line: str, seed: int) -> Rows:
+def contributions(network: Network, inputs: Tensor, line: str, seed: int) -> Evidence:
     """Return the evidence on one network: what layer l adds, a_l, over |X_(l-1)|; and the mean of |a_m - a_m'| / |a_m| over layers m > l,
     with a_m' without layer l. The last layer has none after it."""
-    rows: Rows = []
     states = network.states(inputs[None])
     added = [after - before for before, after in itertools.pairwise(states)]
     for layer, change in enumerate(added):
         share = (change.norm(dim=-1) / states[layer].norm(dim=-1)).mean()
-        rows.append(row(NAME, SHARE, line, layer + 1, seed, float(share)))
+        yield row(NAME, SHARE, line, layer + 1, seed, float(share))
         state, effects = states[layer], []
         for later in range(layer + 1, len(added)):
             after = network.blocks[later](state)
             effects.append((((after - state) - added[later]).norm(dim=-1) / added[later].norm(dim=-1)).mean())
             state = after
         if effects:
-            rows.append(row(NAME, EFFECT, line, layer + 1, seed, float(torch.stack(effects).mean())))
-    return rows
+            yield row(NAME, EFFECT, line, layer + 1, seed, float(torch.stack(effects).mean()))

@@ -7,7 +7,7 @@ zero A is C, and the layer is the identity. `mixed` is (1 - g) 1 + g A, whose ro
 import torch
 from torch import Tensor
 
-from rankfall import Context, Rows
+from rankfall import Context, Evidence
 from rankfall import evidence_row as row
 from studies.claims.draws import draw, spread
 from studies.claims.shaped_attention.names import KEPT, LEAST
@@ -18,9 +18,10 @@ NAME = "shaped_attention_keeps_rank"
 FORMS = ("plain", "shaped, scores of zero", "shaped, random scores", "mixed, a tenth")
 
 
-def shaped_attention(context: Context, *, depth: int = 32, tokens: int = 32, width: int = 64, seeds: int = 5) -> Rows:
+def shaped_attention(
+    context: Context, *, depth: int = 32, tokens: int = 32, width: int = 64, seeds: int = 5
+) -> Evidence:
     """Return the evidence. Value maps are orthogonal and keep every length, so that only attention has an effect."""
-    rows: Rows = []
     init = {"name": "normal", "deviation": width**-0.5}
     for seed in range(seeds):
         start = draw([seed], 1, tokens, width, name=NAME)
@@ -31,10 +32,9 @@ def shaped_attention(context: Context, *, depth: int = 32, tokens: int = 32, wid
                 for layer in range(depth + 1):
                     kept = float(spread(x)[0, 0] / x.norm())
                     value = kept if kept > LEAST else float("nan")
-                    rows.append(row(NAME, KEPT, f"{form}, mask {mask}", layer, seed, value, "below rounding"))
+                    yield row(NAME, KEPT, f"{form}, mask {mask}", layer, seed, value, "below rounding")
                     if layer < depth:
                         x = step(network.blocks[layer].attention, x, form)
-    return rows
 
 
 def step(attention: torch.nn.Module, x: Tensor, form: str) -> Tensor:

@@ -10,7 +10,7 @@ import math
 import torch
 from torch import Tensor
 
-from rankfall import Context, Rows
+from rankfall import Context, Evidence
 from rankfall import evidence_row as row
 from studies.claims.draws import identity, standard_normal
 from studies.claims.sinkhorn_gaps_accumulate.names import EXACT, GAP, NAME, name_line
@@ -21,8 +21,7 @@ DEVIATIONS = (1.0, 4.0, 8.0)  # of scores
 ROUNDS = (1, 5, 20)  # of Sinkhorn; the source has 20
 
 
-def sinkhorn_gaps_accumulate(context: Context, *, depth: int = 64, streams: int = 4, seeds: int = 100) -> Rows:
-    rows: Rows = []
+def sinkhorn_gaps_accumulate(context: Context, *, depth: int = 64, streams: int = 4, seeds: int = 100) -> Evidence:
     shown = {2**k for k in range(30)} | {depth}
     for seed in range(seeds):
         scores = [standard_normal(seed, streams, streams, name=f"{NAME} {layer}") for layer in range(depth)]
@@ -37,8 +36,7 @@ def sinkhorn_gaps_accumulate(context: Context, *, depth: int = 64, streams: int 
             for layer, matrix in enumerate(maps, 1):
                 product = matrix @ product
                 if layer in shown:
-                    rows.append(row(NAME, GAP, line, layer, seed, log10_gap(product)))
-    return rows
+                    yield row(NAME, GAP, line, layer, seed, log10_gap(product))
 
 
 def sum_permutations(seed: int, layer: int, streams: int) -> Tensor:

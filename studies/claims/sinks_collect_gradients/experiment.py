@@ -7,7 +7,7 @@ layers. Also measured is the gradient that reaches the first token's state throu
 import torch
 from torch import Tensor
 
-from rankfall import Context, Network, Position, Rows
+from rankfall import Context, Evidence, Network, Position
 from rankfall import evidence_row as row
 from studies.claims.draws import draw
 from studies.claims.parts import PRE_NORM, XAVIER
@@ -35,8 +35,7 @@ class First(Position):
 
 def sinks_collect_gradients(
     context: Context, *, depth: int = 4, tokens: int = 64, width: int = 32, heads: int = 2, seeds: int = 20
-) -> Rows:
-    rows: Rows = []
+) -> Evidence:
     members = list(range(seeds))
     x = draw(members, 1, tokens, width, name=NAME)
     function = draw(members, 1, tokens, width, name=f"{NAME} function")
@@ -50,13 +49,13 @@ def sinks_collect_gradients(
                 block.attention.position = First(added)
             weight, gradient = measure_first(network, x, function)
             for seed in members:
-                rows.append(row(NAME, WEIGHT, line, added, seed, float(weight[seed])))
-                rows.append(row(NAME, GRADIENT, line, added, seed, float(gradient[seed])))
+                yield row(NAME, WEIGHT, line, added, seed, float(weight[seed]))
+                yield row(NAME, GRADIENT, line, added, seed, float(gradient[seed]))
         if mask == "causal":
             for size in SIZES:
                 through = through_norm(network, x, function, 10**size)
-                rows += [row(NAME, SLOPE, line, size, seed, float(through[seed])) for seed in members]
-    return rows
+                for seed in members:
+                    yield row(NAME, SLOPE, line, size, seed, float(through[seed]))
 
 
 def measure_first(network: Network, x: Tensor, function: Tensor) -> tuple[Tensor, Tensor]:

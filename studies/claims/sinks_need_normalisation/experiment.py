@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankfall import Context, Network, Rows
+from rankfall import Context, Evidence, Network
 from rankfall import evidence_row as row
 from studies.claims.sinks_need_normalisation.names import COPIED, DRAWN, TAKEN
 from studies.claims.sinks_need_normalisation.texts import TRIGGERS, chain, texts
@@ -48,8 +48,7 @@ def sinks_need_normalisation(
     samples: int = 16,
     rate: float = 1e-2,
     seeds: int = 5,
-) -> Rows:
-    rows: Rows = []
+) -> Evidence:
     shown = sorted({0, steps // 8, steps // 4, steps // 2, steps})
     for seed in range(seeds):
         probabilities = chain(seed, symbols)
@@ -64,8 +63,8 @@ def sinks_need_normalisation(
             for step in train(network, draw, steps, rate):
                 if step in shown:
                     for quantity, value in measure_first_token(network, *test).items():
-                        rows += [row(claim, quantity, line, step, seed, value) for claim in (NEED, KEY)]
-    return rows
+                        for claim in (NEED, KEY):
+                            yield row(claim, quantity, line, step, seed, value)
 
 
 @torch.no_grad()

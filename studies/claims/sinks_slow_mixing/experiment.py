@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rankfall import Context, Network, Rows
+from rankfall import Context, Evidence, Network
 from rankfall import evidence_row as row
 from studies.claims.draws import draw, spread
 from studies.claims.parts import PRE_NORM
@@ -30,9 +30,8 @@ SCORES = (0.0, 1.0, 2.0, 4.0, 8.0)
 
 def sinks_slow_mixing(
     context: Context, *, depth: int = 16, tokens: int = 32, width: int = 64, heads: int = 4, seeds: int = 5
-) -> Rows:
+) -> Evidence:
     """Return the evidence. Weights are N(0, 1 / width), so that values keep their size and scores have a size of about one."""
-    rows: Rows = []
     init = {"name": "normal", "deviation": width**-0.5}
     for seed in range(seeds):
         x = draw([seed], 1, tokens + 1, width, name=NAME)  # (1, 1, 1 + T, D): the first token is the sink
@@ -52,12 +51,9 @@ def sinks_slow_mixing(
                     others = last[0, 0, 1:]
                     energy = moved[0, 0].square().sum(-1)  # (1 + T,)
                     kept = float(spread(others) / others.norm())
-                    rows += [
-                        row(NAME, KEPT, line, score, seed, kept if kept > LEAST else math.nan, "below rounding"),
-                        row(NAME, REACHED, line, score, seed, float(1 - energy[changed] / energy.sum())),
-                        row(NAME, DRAWN, line, score, seed, float(torch.stack(drawn).mean())),
-                    ]
-    return rows
+                    yield row(NAME, KEPT, line, score, seed, kept if kept > LEAST else math.nan, "below rounding")
+                    yield row(NAME, REACHED, line, score, seed, float(1 - energy[changed] / energy.sum()))
+                    yield row(NAME, DRAWN, line, score, seed, float(torch.stack(drawn).mean()))
 
 
 def run(network: Network, x: Tensor, score: float, factor: float, drawn: list[Tensor] | None = None) -> Tensor:

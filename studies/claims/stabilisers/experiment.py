@@ -17,7 +17,7 @@ from rankfall import (
     Architecture,
     Component,
     Context,
-    Rows,
+    Evidence,
     Shape,
     distinct_rows,
     last_rows,
@@ -54,8 +54,7 @@ BY_MASK, BY_POSITION = ("none", "causal"), ("none", "alibi")
 TOKENS = 6  # for orders
 
 
-def stabilisers(context: Context, *, tokens: int = 12, width: int = 32, seeds: int = 8) -> Rows:
-    rows: Rows = []
+def stabilisers(context: Context, *, tokens: int = 12, width: int = 32, seeds: int = 8) -> Evidence:
     plain = list(count_distinct(PLAIN, tokens, seeds))
     counted = {claim: list(count_distinct(parts, tokens, seeds)) for claim, parts in KINDS.items()}
     for seed in range(seeds):
@@ -63,14 +62,15 @@ def stabilisers(context: Context, *, tokens: int = 12, width: int = 32, seeds: i
         for claim, parts in KINDS.items():
             name = claim.removesuffix("_and_rank")
             for line, values in ((SOFTMAX, same), (name, measure_orders(parts, seed))):
-                rows += [row(claim, quantity, line, place, seed, *value) for quantity, place, value in values]
+                for quantity, place, value in values:
+                    yield row(claim, quantity, line, place, seed, *value)
             for line, by_place in ((SOFTMAX, plain), (name, counted[claim])):
-                rows += [row(claim, DISTINCT, line, place, seed, counts[seed]) for place, counts in enumerate(by_place)]
-        rows += [
-            row(DIFFERENTIAL, LEFT, "scores of deviation 1", share, seed, residual_left(share, seed, tokens, width))
-            for share in LAMBDAS
-        ]
-    return rows
+                for place, counts in enumerate(by_place):
+                    yield row(claim, DISTINCT, line, place, seed, counts[seed])
+        for share in LAMBDAS:
+            yield row(
+                DIFFERENTIAL, LEFT, "scores of deviation 1", share, seed, residual_left(share, seed, tokens, width)
+            )
 
 
 def measure_orders(parts: dict[str, Any], seed: int) -> list[tuple[str, int, tuple[float, str]]]:

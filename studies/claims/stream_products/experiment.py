@@ -5,7 +5,7 @@ Also measured is how much closer a layer brings streams that already differ litt
 
 import math
 
-from rankfall import Context, Rows
+from rankfall import Context, Evidence
 from rankfall import evidence_row as row
 from studies.claims.draws import standard_normal
 from studies.claims.stream_products.maps import free, log10_gains, log10_rates, log10_spread, sinkhorn, stochastic
@@ -16,38 +16,34 @@ SCALES = (-1, -2, -3, -4, -5, -6)  # log10 of the streams' differences
 
 def stream_products(
     context: Context, *, depth: int = 64, streams: int = 4, width: int = 16, long: int = 20_000, seeds: int = 20
-) -> Rows:
-    rows: Rows = []
+) -> Evidence:
     for seed in range(seeds):
         for deviation in DEVIATIONS:
             gains = log10_gains(free(seed, layer, streams, deviation) for layer in range(depth))
-            rows += [
-                row(FREE, GAIN, f"1 + {deviation:g} N", layer, seed, value) for layer, value in enumerate(gains, 1)
-            ]
+            for layer, value in enumerate(gains, 1):
+                yield row(FREE, GAIN, f"1 + {deviation:g} N", layer, seed, value)
         rates = log10_rates(seed, long, streams, DEVIATIONS)
-        rows += [row(FREE, RATE, "1 + d N", d, seed, value) for d, value in zip(DEVIATIONS, rates, strict=True)]
+        for d, value in zip(DEVIATIONS, rates, strict=True):
+            yield row(FREE, RATE, "1 + d N", d, seed, value)
         for name, (sharpness, rounds) in STOCHASTIC.items():
             maps = [stochastic(seed, layer, streams, sharpness, rounds) for layer in range(depth)]
-            rows += [row(KEPT, GAIN, name, layer, seed, value) for layer, value in enumerate(log10_gains(maps), 1)]
+            for layer, value in enumerate(log10_gains(maps), 1):
+                yield row(KEPT, GAIN, name, layer, seed, value)
             if rounds > 1:
-                rows += [
-                    row(EQUAL, APART, name, layer, seed, value) for layer, value in enumerate(log10_spread(maps), 1)
-                ]
-        rows += order(seed, streams, width)
-    return rows
+                for layer, value in enumerate(log10_spread(maps), 1):
+                    yield row(EQUAL, APART, name, layer, seed, value)
+        yield from order(seed, streams, width)
 
 
-def order(seed: int, streams: int, width: int) -> Rows:
+def order(seed: int, streams: int, width: int) -> Evidence:
     """Return the evidence on streams 1 x^T + e D (n, width), mixed by a doubly stochastic map of scores that depend on them."""
     common, differences, read = (
         standard_normal(seed, count, width, name=f"streams {part}")
         for count, part in ((1, "common"), (streams, "apart"), (streams, "scores"))
     )
     differences = differences - differences.mean(0, keepdim=True)
-    rows = []
     for scale in SCALES:
         s = common + 10.0**scale * differences
         mixed = sinkhorn(s @ read.T / width**0.5 + standard_normal(seed, streams, streams, name="stream map"), 50) @ s
         ratio = float((mixed - mixed.mean(0, keepdim=True)).norm() / differences.norm())
-        rows.append(row(EQUAL, OUT, "map of the streams themselves", scale, seed, math.log10(ratio)))
-    return rows
+        yield row(EQUAL, OUT, "map of the streams themselves", scale, seed, math.log10(ratio))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
-from rankfall import Context, Rows, random_stream
+from rankfall import Context, Evidence, random_stream
 from rankfall import evidence_row as row
 from studies.claims.trained_bias.names import ENDS, GAP, RIGHT
 from studies.claims.untrained import make
@@ -50,9 +50,8 @@ def trained_bias(
     rate: float = 3e-3,
     seeds: int = 4,
     shallow: bool = False,
-) -> Rows:
+) -> Evidence:
     """Return the evidence. `shallow` limits it to the smallest depths."""
-    rows: Rows = []
     for seed in range(seeds):
         for line, residual in (("no skips", "none"), ("skips", "add")):
             for depth in DEPTHS[line][: 1 if shallow else None]:
@@ -64,8 +63,7 @@ def trained_bias(
                     gap, ends = (gap_between(answerer, seed, tested, 0, other) for other in (ITEMS // 2, ITEMS - 1))
                 for claim in (GROWS, TURNS):
                     for quantity, value in ((GAP, gap), (ENDS, ends), (RIGHT, right)):
-                        rows.append(row(claim, quantity, line, depth, seed, value))
-    return rows
+                        yield row(claim, quantity, line, depth, seed, value)
 
 
 def train(answerer: Answerer, seed: int, steps: int, samples: int, rate: float) -> None:

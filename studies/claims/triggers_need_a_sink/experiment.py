@@ -8,7 +8,7 @@ tokens before it, which lets weights that are not normalised be those of a mean.
 import torch
 from torch import Tensor
 
-from rankfall import Context, Network, Rows, Shape, build_network, random_stream
+from rankfall import Context, Evidence, Network, Shape, build_network, random_stream
 from rankfall import evidence_row as row
 from studies.claims.triggers_need_a_sink.names import DRAWN, KINDS, NAME, QUIET, SOLVED
 from studies.claims.untrained import design
@@ -28,8 +28,7 @@ def triggers_need_a_sink(
     samples: int = 64,
     rate: float = 1e-2,
     seeds: int = 5,
-) -> Rows:
-    rows: Rows = []
+) -> Evidence:
     shown = sorted({0, steps // 8, steps // 4, steps // 2, steps})
     for seed in range(seeds):
         test = texts(seed, -1, 8 * samples, length, channels)
@@ -44,7 +43,8 @@ def triggers_need_a_sink(
             for step in range(steps + 1):
                 if step in shown:
                     measured = measure(network, *test)
-                    rows += [row(NAME, quantity, line, step, seed, value) for quantity, value in measured.items()]
+                    for quantity, value in measured.items():
+                        yield row(NAME, quantity, line, step, seed, value)
                 if step == steps:
                     break
                 for group in optimiser.param_groups:
@@ -55,7 +55,6 @@ def triggers_need_a_sink(
                     optimiser.zero_grad()
                     loss.backward()  # type: ignore[no-untyped-call]
                 optimiser.step()
-    return rows
 
 
 def texts(seed: int, step: int, samples: int, length: int, channels: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from torch import Tensor
 
-from rankfall import Context, Rows, relative_residual
+from rankfall import Context, Evidence, relative_residual
 from rankfall import evidence_row as row
 from studies.claims.draws import draw
 from studies.claims.parts import ALL_OR_EARLIER as MASKS
@@ -37,8 +37,7 @@ SCALES = (-0.6, -0.8, -1.0, -1.2, -1.4)
 
 def value_residuals(
     context: Context, *, depth: int = 24, tokens: int = 12, width: int = 32, heads: int = 2, seeds: int = 8
-) -> Rows:
-    rows: Rows = []
+) -> Evidence:
     for claim in (VALUES, OUTPUTS):
         for name, attention in {PLAIN: KINDS[PLAIN], "with first values": KINDS[claim]}.items():
             for sees, mask in MASKS.items():
@@ -48,13 +47,12 @@ def value_residuals(
                     x = draw([seed], tokens, width, name="value residuals").unsqueeze(1)
                     line = f"{name}, {sees}"
                     for layer, state in enumerate(deep.layers(deep.norm_in(x))):
-                        rows.append(row(claim, RESIDUAL, line, layer, seed, *log10(state)))
+                        yield row(claim, RESIDUAL, line, layer, seed, *log10(state))
                     two = make([seed], tokens, depth=2, **fields)
                     mean = x.mean(-2, keepdim=True)
                     for scale in SCALES:
                         near = mean * tokens**0.5 + 10.0**scale * (x - mean)
-                        rows.append(row(claim, AFTER, line, scale, seed, *log10(two.run(near))))
-    return rows
+                        yield row(claim, AFTER, line, scale, seed, *log10(two.run(near)))
 
 
 def log10(state: Tensor) -> tuple[float, str]:

@@ -6,20 +6,17 @@ A softmax has the eigenvalue one for the row that all tokens share, and smaller 
 """
 
 import math
+from itertools import product
 
-from rankfall import Context, Rows, relative_residual
+from rankfall import Context, Evidence, relative_residual
 from rankfall import evidence_row as row
 from studies.claims.draws import identity, linear_map, standard_normal, unit_deviation
 from studies.claims.value_spectrum.names import EIGENVALUES, GAIN, NAME, NORMED, RANDOM, SCALED
 
 
-def value_spectrum(context: Context, *, depth: int = 24, tokens: int = 16, width: int = 32, seeds: int = 8) -> Rows:
-    return [
-        row(NAME, GAIN, kind, h, seed, growth(kind, h, seed, depth, tokens, width))
-        for kind in (SCALED, RANDOM, NORMED)
-        for h in EIGENVALUES
-        for seed in range(seeds)
-    ]
+def value_spectrum(context: Context, *, depth: int = 24, tokens: int = 16, width: int = 32, seeds: int = 8) -> Evidence:
+    for kind, h, seed in product((SCALED, RANDOM, NORMED), EIGENVALUES, range(seeds)):
+        yield row(NAME, GAIN, kind, h, seed, growth(kind, h, seed, depth, tokens, width))
 
 
 def growth(kind: str, h: float, seed: int, depth: int, tokens: int, width: int) -> float:

@@ -4,7 +4,7 @@ The loss is the squared distance of the block's output from random targets. The 
 norms after.
 """
 
-from rankfall import Context, Rows
+from rankfall import Context, Evidence
 from rankfall import evidence_row as row
 from studies.claims.draws import draw
 from studies.claims.parts import XAVIER
@@ -22,8 +22,7 @@ def vanishing_gradients(
     width: int = 32,
     heads: int = 2,
     seeds: int = 5,
-) -> Rows:
-    rows: Rows = []
+) -> Evidence:
     for seed in range(seeds):
         network = make(
             [seed], tokens, init=XAVIER, residual="add", norm="layer", mlp="gelu", heads=heads, width=width
@@ -39,5 +38,4 @@ def vanishing_gradients(
             for part, name in WEIGHTS.items():
                 gradient = weights[name].grad
                 assert gradient is not None
-                rows.append(row(NAME, GRADIENT, part, size, seed, float(gradient.norm())))
-    return rows
+                yield row(NAME, GRADIENT, part, size, seed, float(gradient.norm()))

@@ -10,7 +10,7 @@ import math
 import torch
 from torch import Tensor
 
-from rankfall import Context, Rows, zero_sum
+from rankfall import Context, Evidence, zero_sum
 from rankfall import evidence_row as row
 from studies.claims.draws import linear_map, standard_normal
 from studies.claims.width_collapse.names import CURED, FOURTH, LOST, MASKS, USUAL, WEIGHTS
@@ -18,8 +18,7 @@ from studies.claims.width_collapse.names import CURED, FOURTH, LOST, MASKS, USUA
 LAYERS = 2
 
 
-def width_collapse(context: Context, *, lengths: list[int] = [32, 64, 128, 256, 512], seeds: int = 15) -> Rows:
-    rows: Rows = []
+def width_collapse(context: Context, *, lengths: list[int] = [32, 64, 128, 256, 512], seeds: int = 15) -> Evidence:
     for claim, mean_off in ((LOST, False), (CURED, True)):
         for weights in WEIGHTS:
             for mask in MASKS:
@@ -30,9 +29,8 @@ def width_collapse(context: Context, *, lengths: list[int] = [32, 64, 128, 256, 
                             x = attend(x, seed, layer, weights, mask, mean_off)
                             s = torch.linalg.svdvals(x)
                             line = f"{weights}, {mask}"
-                            rows.append(row(claim, FOURTH.format(layer), line, tokens, seed, stable(s, 4)))
-                            rows.append(row(claim, USUAL.format(layer), line, tokens, seed, stable(s, 2)))
-    return rows
+                            yield row(claim, FOURTH.format(layer), line, tokens, seed, stable(s, 4))
+                            yield row(claim, USUAL.format(layer), line, tokens, seed, stable(s, 2))
 
 
 def stable(s: Tensor, power: int) -> float:

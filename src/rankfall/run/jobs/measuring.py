@@ -134,12 +134,13 @@ def require_rows(result: Any) -> Rows:
     """Return what a measure returns as rows; raise an error if it is anything else."""
     if result is None:
         raise TypeError("it returns None where a list of rows is expected; a `return` may be missing")
-    if isinstance(result, Mapping) or not all(isinstance(row, Mapping) for row in result):
+    rows = list(result)  # a measure may also yield its rows
+    if isinstance(result, Mapping) or not all(isinstance(row, Mapping) for row in rows):
         kind = type(result).__name__
         raise RankfallError(
             f"it returns a {kind} that is no list of dicts; a measure returns a list of rows, each a dict"
         )
-    return list(result)
+    return rows
 
 
 def measure_as_worker(cells: "Sequence[Cell]", job: MeasuringWork) -> None:
