@@ -23,7 +23,7 @@ from rankfall.nets.primitives import Sizes
 class Recurrent(Multihead):
     """A causal mixer whose weights come from its method `pairs`."""
 
-    def __init__(self, sizes: Sizes, position: Position, mask: Mask, site: str) -> None:
+    def __init__(self, sizes: Sizes, position: Position, normaliser: object, mask: Mask, site: str) -> None:
         super().__init__(sizes, position, leave_scores, mask, site)
         if not causal(mask):
             raise RankfallError("a recurrence runs from the first token to the last: its mask is causal")

@@ -6,13 +6,13 @@ per head, with queries and keys of length one. The written values, u_i = b_i (v_
 system, CHUNK rows at a time: a = tril(Q K^T) U with (1 + strictly lower part of b K K^T) U = Diag(b).
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from rankfall.nets.attentions._recurrent import Recurrent
-from rankfall.nets.masks._mask import Mask
-from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Linear, Sizes
 
 PROVIDES = ("weights", "heads", "values")
@@ -25,8 +25,8 @@ CHUNK = 8  # a larger one takes fewer steps, but large powers that cancel lose d
 
 
 class Delta(Recurrent):
-    def __init__(self, sizes: Sizes, position: Position, normaliser: object, mask: Mask, site: str) -> None:
-        super().__init__(sizes, position, mask, site)
+    def __init__(self, sizes: Sizes, *parts: Any) -> None:
+        super().__init__(sizes, *parts)
         self.rate = Linear(sizes, sizes.width, sizes.heads, "rate")
 
     def pairs(self, x: Tensor, q: Tensor, k: Tensor) -> Tensor:

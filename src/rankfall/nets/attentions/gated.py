@@ -8,17 +8,12 @@ Near identical rows, the gate differs between rows by O(eps) and multiplies a te
 the order of contraction is at most 1, also with softmax.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
 from torch import Tensor
 
 from rankfall.nets.attentions._heads import Heads
-from rankfall.nets.masks._mask import Mask
 from rankfall.nets.primitives import Linear, Sizes
-
-if TYPE_CHECKING:
-    from rankfall.nets.positions._base import Position
 
 PROVIDES = ("weights", "heads")
 OFFERS = ("queries", "products", "scores", "values", "lengths")
@@ -28,17 +23,8 @@ GATED = True
 
 
 class Gated(Heads):
-    def __init__(
-        self,
-        sizes: Sizes,
-        position: "Position",
-        normaliser: Callable[[Tensor], Tensor],
-        mask: Mask,
-        site: str,
-        *,
-        gate: Literal["elementwise", "head"] = "elementwise",
-    ) -> None:
-        super().__init__(sizes, position, normaliser, mask, site)
+    def __init__(self, sizes: Sizes, *parts: Any, gate: Literal["elementwise", "head"] = "elementwise") -> None:
+        super().__init__(sizes, *parts)
         width = sizes.head_width if gate == "elementwise" else 1
         self.gate = Linear(sizes, sizes.width, sizes.heads * width, "gate", bias=False)
 

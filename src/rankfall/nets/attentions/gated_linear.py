@@ -7,12 +7,12 @@ per head. `slowness`: 16 as published. W_g is one map of full rank; the paper's 
 the paper's block adds, are left out.
 """
 
+from typing import Any
+
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from rankfall.nets.attentions._recurrent import Recurrent, decays
-from rankfall.nets.masks._mask import Mask
-from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Linear, Sizes
 
 PROVIDES = ("weights", "heads", "values")
@@ -24,10 +24,8 @@ REQUIRES = [({"mask": "causal"}, "a recurrence runs from the first token to the 
 
 
 class GatedLinear(Recurrent):
-    def __init__(
-        self, sizes: Sizes, position: Position, normaliser: object, mask: Mask, site: str, *, slowness: float = 16.0
-    ) -> None:
-        super().__init__(sizes, position, mask, site)
+    def __init__(self, sizes: Sizes, *parts: Any, slowness: float = 16.0) -> None:
+        super().__init__(sizes, *parts)
         self.gate = Linear(sizes, sizes.width, sizes.heads * sizes.head_width, "gate")
         self.slowness = slowness
 

@@ -6,34 +6,20 @@ A mean over many values is shorter than a single value. So a causal first token,
 tokens, and the norm makes all of them equally long.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Any
 
 from torch import Tensor
 
 from rankfall.nets.attentions._heads import Heads
-from rankfall.nets.masks._mask import Mask
 from rankfall.nets.primitives import Sizes, constant
-
-if TYPE_CHECKING:
-    from rankfall.nets.positions._base import Position
 
 PROVIDES = ("weights", "heads")
 OFFERS = ("queries", "products", "scores", "values", "lengths")
 
 
 class HeadNormed(Heads):
-    def __init__(
-        self,
-        sizes: Sizes,
-        position: "Position",
-        normaliser: Callable[[Tensor], Tensor],
-        mask: Mask,
-        site: str,
-        *,
-        eps: float = 1e-12,
-    ) -> None:
-        super().__init__(sizes, position, normaliser, mask, site)
+    def __init__(self, sizes: Sizes, *parts: Any, eps: float = 1e-12) -> None:
+        super().__init__(sizes, *parts)
         self.eps = eps
         self.gain = constant(sizes, 1, sizes.heads, 1, sizes.head_width, value=1.0)
 

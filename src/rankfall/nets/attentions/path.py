@@ -6,8 +6,7 @@ per head, with w_t = X_t W_w of length one. H_t is the identity for r = 0, a pro
 w_t also passes through a short convolution and a map of low rank, which are left out.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,11 +16,7 @@ from rankfall.errors import RankfallError
 from rankfall.nets.attentions._heads import prepare
 from rankfall.nets.attentions.linear import causal
 from rankfall.nets.attentions.multihead import Multihead
-from rankfall.nets.masks._mask import Mask
 from rankfall.nets.primitives import Linear, Sizes
-
-if TYPE_CHECKING:
-    from rankfall.nets.positions._base import Position
 
 PROVIDES = ("weights", "heads", "values")
 OFFERS = ("queries", "scores", "values", "lengths")
@@ -31,16 +26,9 @@ REQUIRES = [({"mask": "causal"}, "a key is changed by the tokens after it, up to
 
 
 class Path(Multihead):
-    def __init__(
-        self,
-        sizes: Sizes,
-        position: "Position",
-        normaliser: Callable[[Tensor], Tensor],
-        mask: Mask,
-        site: str,
-    ) -> None:
-        super().__init__(sizes, position, normaliser, mask, site)
-        if not causal(mask):
+    def __init__(self, sizes: Sizes, *parts: Any) -> None:
+        super().__init__(sizes, *parts)
+        if not causal(self.mask):
             raise RankfallError("a key is changed by the tokens after it, up to the query: the mask is causal")
         self.direction = Linear(sizes, sizes.width, sizes.heads * sizes.head_width, "direction", bias=False)
         self.rate = Linear(sizes, sizes.width, sizes.heads, "rate")

@@ -7,13 +7,12 @@ paper's block adds, are left out. With the position `rope` it is the published f
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from rankfall.nets.attentions._recurrent import Recurrent, decays
-from rankfall.nets.masks._mask import Mask
-from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Sizes
 
 PROVIDES = ("weights", "heads", "values")
@@ -25,10 +24,8 @@ REQUIRES = [({"mask": "causal"}, "a recurrence runs from the first token to the 
 
 
 class Retention(Recurrent):
-    def __init__(
-        self, sizes: Sizes, position: Position, normaliser: object, mask: Mask, site: str, *, first: float = 5.0
-    ) -> None:
-        super().__init__(sizes, position, mask, site)
+    def __init__(self, sizes: Sizes, *parts: Any, first: float = 5.0) -> None:
+        super().__init__(sizes, *parts)
         self.logs = [math.log1p(-(2.0 ** -(first + head))) for head in range(sizes.heads)]
 
     def pairs(self, x: Tensor, q: Tensor, k: Tensor) -> Tensor:

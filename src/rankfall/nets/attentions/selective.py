@@ -8,14 +8,13 @@ has its own B and C of d dimensions. The short convolution before, and gate and 
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
 from rankfall.nets.attentions._recurrent import Recurrent, decays
-from rankfall.nets.masks._mask import Mask
-from rankfall.nets.positions._base import Position
 from rankfall.nets.primitives import Linear, Sizes, constant
 
 PROVIDES = ("weights", "heads", "values")
@@ -27,8 +26,8 @@ REQUIRES = [({"mask": "causal"}, "a recurrence runs from the first token to the 
 
 
 class Selective(Recurrent):
-    def __init__(self, sizes: Sizes, position: Position, normaliser: object, mask: Mask, site: str) -> None:
-        super().__init__(sizes, position, mask, site)
+    def __init__(self, sizes: Sizes, *parts: Any) -> None:
+        super().__init__(sizes, *parts)
         self.step = Linear(sizes, sizes.width, sizes.heads, "step")
         self.starts = [math.log(1.0 + head) for head in range(sizes.heads)]
         self.speed = constant(sizes, 1, sizes.heads, 1, value=0.0)  # (K, 1, H, 1): log A_h minus its initial value

@@ -8,17 +8,12 @@
 Near identical rows, the differences between rows in the first layer pass to all later layers, as through a skip connection.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
 from torch import Tensor
 
 from rankfall.nets.attentions._heads import Heads
-from rankfall.nets.masks._mask import Mask
 from rankfall.nets.primitives import Dropout, Earlier, Sizes, constant, no_dropout, require_earlier
-
-if TYPE_CHECKING:
-    from rankfall.nets.positions._base import Position
 
 PROVIDES = ("weights",)
 OFFERS = ("queries", "products", "scores", "values", "lengths")
@@ -32,16 +27,12 @@ class ValueResidual(Heads):
     def __init__(
         self,
         sizes: Sizes,
-        position: "Position",
-        normaliser: Callable[[Tensor], Tensor],
-        mask: Mask,
-        site: str,
-        *,
+        *parts: Any,
         where: Literal["values", "outputs"] = "values",
         share: float = 0.5,
         learned: bool = False,
     ) -> None:
-        super().__init__(sizes, position, normaliser, mask, site)
+        super().__init__(sizes, *parts)
         self.where = where
         is_first = sizes.layer == 1  # where the share has no effect
         self.share: Tensor | float = constant(sizes, 1, 1, 1, 1, value=share) if learned and not is_first else share
