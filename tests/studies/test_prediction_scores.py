@@ -234,7 +234,7 @@ def test_figure_and_sentence_say_what_adds_and_what_does_not() -> None:
     picture = prediction_scores({"prediction_scores": rows}.__getitem__)
     for null in ("depth and parameters", "architecture and depth"):
         sentence = picture.caption.partition(f"Beside {null}: ")[2].partition(".")[0]
-        assert sentence.startswith("residual adds to them; ") and "norm growth" in sentence
+        assert sentence.startswith("adds: residual; ") and "norm growth" in sentence
     assert picture.numbers is not None and set(picture.numbers.outcome) == {"trains"}
     text, _ = say_prediction({"prediction_scores": rows}.__getitem__)
     assert re.search(r"^The configuration alone puts \d+% of pairs of networks in order", text), text

@@ -9,15 +9,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rankfall import DataFrame, Series, headlines_by_name, is_missing, last_layer, numbers_by_parts, row_of_parts
+from rankfall import (
+    DataFrame,
+    Series,
+    headlines_by_name,
+    is_missing,
+    last_layer,
+    numbers_by_parts,
+    row_of_parts,
+    select_rows,
+)
 
 LEAST = 1e-30  # smaller gradients count as this
 ROUNDING = 1e-16  # smaller residuals count as this
-
-
-def select_states(quantity: str) -> Callable[[DataFrame], DataFrame]:
-    """Return a function that selects a quantity of all tokens and channels."""
-    return lambda table: table[(table.quantity == quantity) & (table.left_out == "nothing")]
 
 
 def last(rows: DataFrame) -> Series:
@@ -31,58 +35,42 @@ def growth(rows: DataFrame, first: int) -> Series:
     return np.log10(last(rows)) - np.log10(start)
 
 
-def geometric(rows: DataFrame) -> Series:
-    """Return the mean over layers of log10, by key. NaN if a layer has no value."""
-    values = rows.assign(log=np.log10(rows.value.astype(float).clip(lower=LEAST)))
-    return values.groupby("key").log.agg(lambda logs: logs.mean(skipna=False))
-
-
-def select_gradients(kind: str) -> Callable[[DataFrame], DataFrame]:
-    """Return a function that selects the gradients by one kind of weights, or by inputs."""
-    return lambda table: table[table.of == kind]
-
-
 def mean_of_layers(rows: DataFrame) -> Series:
     """Return the mean over layers, by key. NaN if a layer has no value."""
-    return (
-        rows.assign(value=rows.value.astype(float)).groupby("key").value.agg(lambda values: values.mean(skipna=False))
-    )
+    values = rows.set_index("key").value.astype(float)
+    return values.groupby("key").agg(lambda layers: layers.mean(skipna=False))
 
 
-def select_weights(quantity: str) -> Callable[[DataFrame], DataFrame]:
-    """Return a function that selects a quantity of attention weights, mean over heads, of all tokens and channels."""
-    return lambda table: table[
-        (table.quantity == quantity) & (table.left_out == "nothing") & table.attention_head.isna()
-    ]
+def logs_of_gradients(table: DataFrame, kind: str) -> Series:
+    """Return the mean over layers of log10 of the gradients by one kind of weights, by key."""
+    rows = select_rows(table, {"of": kind})
+    return mean_of_layers(rows.assign(value=np.log10(rows.value.astype(float).clip(lower=LEAST))))
 
 
-def own_share(table: DataFrame) -> Series:
-    """Return each network's share of a token's last state that comes from its own input."""
-    rows = table[(table.method == "jacobian") & (table.quantity == "own share") & (table.kept_tokens == "all")]
-    return last(rows)
+def whole(table: DataFrame, quantity: str) -> DataFrame:
+    """Return the rows of a quantity of all tokens and channels."""
+    return select_rows(table, {"quantity": quantity, "left_out": "nothing"})
 
 
+OWN_SHARE = {"method": "jacobian", "quantity": "own share", "kept_tokens": "all"}
 # Predictor of networks -> function from a table to a number for each key.
 FROM_TABLE: Mapping[str, Callable[[DataFrame], Series]] = {
-    "residual": lambda table: np.log10(last(select_states("residual")(table)).clip(lower=ROUNDING)),
-    "cosine": lambda table: last(select_states("cosine")(table)),
-    "stable_rank": lambda table: last(select_states("stable_rank")(table)),
-    "norm_growth": lambda table: growth(select_states("norm")(table), 0),
-    "gradient_queries": lambda table: geometric(select_gradients("queries")(table)),
-    "gradient_keys": lambda table: geometric(select_gradients("keys")(table)),
-    "gradient_values": lambda table: geometric(select_gradients("values")(table)),
-    "gradient_ratio": lambda table: (
-        geometric(select_gradients("queries")(table)) - geometric(select_gradients("values")(table))
-    ),
-    "gradient_growth": lambda table: growth(select_gradients("input")(table), 1),
+    "residual": lambda table: np.log10(last(whole(table, "residual")).clip(lower=ROUNDING)),
+    "cosine": lambda table: last(whole(table, "cosine")),
+    "stable_rank": lambda table: last(whole(table, "stable_rank")),
+    "norm_growth": lambda table: growth(whole(table, "norm"), 0),
+    "gradient_queries": lambda table: logs_of_gradients(table, "queries"),
+    "gradient_keys": lambda table: logs_of_gradients(table, "keys"),
+    "gradient_values": lambda table: logs_of_gradients(table, "values"),
+    "gradient_ratio": lambda table: logs_of_gradients(table, "queries") - logs_of_gradients(table, "values"),
+    "gradient_growth": lambda table: growth(select_rows(table, {"of": "input"}), 1),
     "loss": lambda table: table[table.of == "input"].groupby("key").loss.first().astype(float),
-    "entropy": lambda table: mean_of_layers(select_weights("entropy")(table)),
-    "own_share": own_share,
+    # Rows without a head are means over heads.
+    "entropy": lambda table: mean_of_layers(whole(table[table.attention_head.isna()], "entropy")),
+    "own_share": lambda table: last(select_rows(table, OWN_SHARE)),
 }
-HEADLINES = {
-    "order": "order",
-    "distinct_rows": "probe_rows",
-}  # predictor -> headline that is a number of the mixing components
+# Predictor -> headline that is a number of the mixing components.
+HEADLINES = {"order": "order", "distinct_rows": "probe_rows"}
 
 
 def predictor_values(name: str, table: DataFrame | None, born: DataFrame) -> Series:

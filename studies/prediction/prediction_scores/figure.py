@@ -110,35 +110,15 @@ def caption(rows: DataFrame, added: dict[str, DataFrame], outcome: str, statisti
 
 def describe_null(null: Any) -> str:
     """Return the value of a null model with its interval, for the caption."""
-    interval = (
-        f" [{null.low:.2f}, {null.high:.2f}]"
-        if null.low == null.low
-        else " (too few draws have a value for an interval)"
-    )
-    return f"{null.value:.2f}{interval}"
+    interval = f"[{null.low:.2f}, {null.high:.2f}]" if null.low == null.low else "(too few draws for an interval)"
+    return f"{null.value:.2f} {interval}"
 
 
 def describe_additions(added: DataFrame) -> str:
-    """Say which predictors add to a null model, which add nothing, and how many are undecided."""
-    named = {
-        verdict: list(part.predictor.str.replace("_", " ")) for verdict, part in added.groupby("verdict", sort=False)
-    }
-    parts = [
-        f"{join_words(named['adds'])} {'adds' if len(named['adds']) == 1 else 'add'} to them"
-        if "adds" in named
-        else "none adds to them for sure",
-        f"{join_words(named['adds nothing'])} {'adds' if len(named['adds nothing']) == 1 else 'add'} nothing that matters"
-        if "adds nothing" in named
-        else "",
-        name_undecided(named["undecided"]) if "undecided" in named else "",
-    ]
-    return "; ".join(part for part in parts if part) + "."
+    """List the predictors by their verdict beside a null model, or count them where they are many."""
+    named = added.predictor.str.replace("_", " ").groupby(added.verdict, sort=False)
+    return "; ".join(f"{verdict}: {name_or_count(list(names))}" for verdict, names in named) + "."
 
 
-def name_undecided(names: list[str]) -> str:
-    """Say which predictors are undecided, by name if they are few."""
-    return (
-        f"{join_words(names)} {'is' if len(names) == 1 else 'are'} undecided"
-        if len(names) <= NAMED
-        else f"{len(names)} are undecided"
-    )
+def name_or_count(names: list[str]) -> str:
+    return ", ".join(names) if len(names) <= NAMED else f"{len(names)} predictors"
