@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from rankfall import Network, Shape, build_network
+from studies.claims.descent import descend
 from studies.claims.parts import PRE_NORM
 from studies.claims.untrained import design
 
@@ -24,18 +25,8 @@ def model(seed: int, tokens: int, symbols: int, **fields: Any) -> Network:
 
 
 def train(network: Network, draw: Draw, steps: int, rate: float = 3e-3) -> Iterator[int]:
-    """Train with Adam and a learning rate that falls linearly to zero. Yield the number of steps taken, 0 first, so that the caller can
-    measure between steps."""
-    optimiser = torch.optim.Adam(network.parameters(), lr=rate)
-    yield 0
-    for step in range(steps):
-        for group in optimiser.param_groups:
-            group["lr"] = rate * (1 - step / steps)
-        loss, _ = grade(network, *draw(step))
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
-        yield step + 1
+    """Train on the cross-entropy, and yield the number of steps taken, 0 first."""
+    return descend(network.parameters(), lambda step: grade(network, *draw(step))[0], steps, rate)
 
 
 def grade(network: Network, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from rankfall import Context, Evidence, Network, random_stream
 from rankfall import evidence_row as row
-from studies.claims.attribution_truth.methods import attributions
+from studies.claims.attribution_truth.methods import attributions, moves
 from studies.claims.attribution_truth.names import AMONG, RANKS, RIGHT
 from studies.claims.attribution_truth.networks import LAST, TOKENS, build_all
 from studies.claims.draws import draw
@@ -56,7 +56,7 @@ def attribution_truth(
                     yield row(claim, AMONG + RIGHT, method, number, seed, right_others)
                     yield row(claim, WASTED, method, number, seed, wasted, "it gives nothing")
         network, x, direction = random_network(seed, depth, tokens, width, heads, samples)
-        effects = moved_by_opposite(network, x, direction)
+        effects = moves(network, x, direction, 2)
         for method, layers in attributions(network, x, direction).items():
             for layer, (attribution, effect) in enumerate(zip(layers, effects, strict=True), 1):
                 ranks, ranks_others = (correlation(attribution[:, :end], effect[:, :end]) for end in (None, -1))
@@ -88,18 +88,6 @@ def random_network(
     places = places - (places @ unit)[:, None] * unit
     size = width**0.5
     return network, places + torch.from_numpy(signs) * size * unit, unit
-
-
-def moved_by_opposite(network: Network, x: Tensor, direction: Tensor) -> list[Tensor]:
-    """Return, by layer (B, T), how far the last token's state moves when the sign of token i is flipped."""
-    unchanged = list(network.layers(x[None]))[1:]
-    moved: list[list[Tensor]] = []
-    for token in range(x.shape[1]):
-        changed = x.clone()
-        changed[:, token] -= 2 * (x[:, token] @ direction)[:, None] * direction
-        states = list(network.layers(changed[None]))[1:]
-        moved.append([(new - old)[0, :, -1].norm(dim=-1) for new, old in zip(states, unchanged, strict=True)])
-    return [torch.stack(norms, -1) for norms in zip(*moved, strict=True)]
 
 
 def correlation(attribution: Tensor, effect: Tensor) -> float:

@@ -41,7 +41,7 @@ def attributions(network: Network, x: Tensor, direction: Tensor) -> dict[str, li
     results["flow"] = [flows([layer.rollout for layer in layers[: n + 1]]) for n in range(depth)]
     results["decomposed"] = [part[:, -1].norm(dim=-1) for part in decompose(network, x, views)]
     results["Jacobian"] = jacobians(network, x, direction)
-    results["ablation"] = ablations(network, x, direction)
+    results["ablation"] = moves(network, x, direction, 1)
     return {name: [cut(value) for value in results[name]] for name in METHODS}
 
 
@@ -143,13 +143,13 @@ def jacobians(network: Network, x: Tensor, direction: Tensor) -> list[Tensor]:
     return [torch.stack(norms, -1) for norms in zip(*moved, strict=True)]
 
 
-def ablations(network: Network, x: Tensor, direction: Tensor) -> list[Tensor]:
-    """Return, by layer (B, T), how far the last token's state moves when token i has neither sign."""
+def moves(network: Network, x: Tensor, direction: Tensor, times: int) -> list[Tensor]:
+    """Return, by layer (B, T), how far the last token's state moves when token i has neither sign (`times` 1) or the other one (2)."""
     unchanged = list(network.layers(x[None]))[1:]
     moved: list[list[Tensor]] = []
     for token in range(x.shape[1]):
         changed = x.clone()
-        changed[:, token] -= (x[:, token] @ direction)[:, None] * direction
+        changed[:, token] -= times * (x[:, token] @ direction)[:, None] * direction
         states = list(network.layers(changed[None]))[1:]
         moved.append([(new - old)[0, :, -1].norm(dim=-1) for new, old in zip(states, unchanged, strict=True)])
     return [torch.stack(norms, -1) for norms in zip(*moved, strict=True)]

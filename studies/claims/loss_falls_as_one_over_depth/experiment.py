@@ -5,12 +5,14 @@ teacher's layers are independent or all the same.
 """
 
 import itertools
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from rankfall import Context, Evidence
 from rankfall import evidence_row as row
+from studies.claims.descent import descend
 from studies.claims.draws import draw
 from studies.claims.loss_falls_as_one_over_depth.names import LOSS, NAME, OWN, STEP, TIED, TURN
 
@@ -40,31 +42,30 @@ def loss_falls_as_one_over_depth(
         target = (target[0], target[1] * (teacher**0.5 if line == OWN else 1.0) / teacher)
         for depth in layers:
             drawn = weights(members, depth, width, inner, f"{NAME} student")
-            learned = [drawn[0].clone().requires_grad_(), (drawn[1] / depth).requires_grad_()]
-            optimiser = torch.optim.Adam(learned, lr=rate)
-            generator = torch.Generator().manual_seed(1)
-            for step in range(steps + 1):
-                x = torch.randn(1, samples if step < steps else 8 * samples, width, generator=generator)
-                x = x.expand(seeds, -1, -1)
-                with torch.no_grad():
-                    taught = (normed(states(target, x)[-1]) @ read).log_softmax(-1)
-                with torch.enable_grad():
-                    hidden = states((learned[0], learned[1]), x)
-                    learned_logs = (normed(hidden[-1]) @ read).log_softmax(-1)
-                    loss = (taught.exp() * (taught - learned_logs)).sum(-1).mean(-1)  # (K)
-                    if step == steps:
-                        break
-                    for group in optimiser.param_groups:
-                        group["lr"] = rate * (1 - step / steps)
-                    optimiser.zero_grad()
-                    loss.sum().backward()  # type: ignore[no-untyped-call]
-                optimiser.step()
-            changes = torch.stack([after - before for before, after in itertools.pairwise(hidden)]).detach()
+            learned = drawn[0].clone().requires_grad_(), (drawn[1] / depth).requires_grad_()
+            compare = partial(diverge, target, learned, read, torch.Generator().manual_seed(1))
+            for _ in descend(learned, lambda _, compare=compare: compare(samples)[0].sum(), steps, rate):
+                pass
+            with torch.no_grad():
+                loss, hidden = compare(8 * samples)
+            changes = torch.stack([after - before for before, after in itertools.pairwise(hidden)])
             turns = torch.cosine_similarity(changes[1:], changes[:-1], dim=-1).mean((0, 2))  # (K)
-            sizes = (changes.norm(dim=-1) / torch.stack(hidden[:-1]).detach().norm(dim=-1)).mean((0, 2))
+            sizes = (changes.norm(dim=-1) / torch.stack(hidden[:-1]).norm(dim=-1)).mean((0, 2))
             for seed in members:
-                for quantity, values in ((LOSS, loss.detach()), (TURN, turns), (STEP, sizes)):
+                for quantity, values in ((LOSS, loss), (TURN, turns), (STEP, sizes)):
                     yield row(NAME, quantity, line, depth, seed, float(values[seed]))
+
+
+def diverge(
+    target: Weights, learned: Weights, read: Tensor, generator: torch.Generator, samples: int
+) -> tuple[Tensor, list[Tensor]]:
+    """Return the divergence of the learned networks from the target (K) on new samples, and their states."""
+    x = torch.randn(1, samples, read.shape[1], generator=generator).expand(len(read), -1, -1)
+    with torch.no_grad():
+        taught = (normed(states(target, x)[-1]) @ read).log_softmax(-1)
+    hidden = states(learned, x)
+    logs = (normed(hidden[-1]) @ read).log_softmax(-1)
+    return (taught.exp() * (taught - logs)).sum(-1).mean(-1), hidden
 
 
 def weights(members: list[int], depth: int, width: int, inner: int, name: str) -> Weights:

@@ -11,6 +11,7 @@ from torch.nn.functional import cross_entropy, one_hot
 
 from rankfall import Context, Evidence, random_stream
 from rankfall import evidence_row as row
+from studies.claims.descent import descend
 from studies.claims.trained_bias.names import ENDS, GAP, RIGHT
 from studies.claims.untrained import make
 
@@ -67,16 +68,12 @@ def trained_bias(
 
 
 def train(answerer: Answerer, seed: int, steps: int, samples: int, rate: float) -> None:
-    """Train with Adam and a learning rate that falls linearly to zero."""
-    optimiser = torch.optim.Adam(answerer.parameters(), lr=rate)
-    for step in range(steps):
-        for group in optimiser.param_groups:
-            group["lr"] = rate * (1 - step / steps)
+    def loss(step: int) -> Tensor:
         x, labels, queried = texts(seed, step, samples)
-        loss = cross_entropy(answerer(x), labels[torch.arange(samples), queried])
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+        return cross_entropy(answerer(x), labels[torch.arange(samples), queried])
+
+    for _ in descend(answerer.parameters(), loss, steps, rate):
+        pass
 
 
 def texts(seed: int, step: int, samples: int, same: tuple[int, int] | None = None) -> tuple[Tensor, Tensor, Tensor]:

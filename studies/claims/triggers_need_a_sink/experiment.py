@@ -10,6 +10,7 @@ from torch import Tensor
 
 from rankfall import Context, Evidence, Network, Shape, build_network, random_stream
 from rankfall import evidence_row as row
+from studies.claims.descent import descend
 from studies.claims.triggers_need_a_sink.names import DRAWN, KINDS, NAME, QUIET, SOLVED
 from studies.claims.untrained import design
 
@@ -39,22 +40,16 @@ def triggers_need_a_sink(
                 Shape("vectors", "values", length=length, size_in=channels + 3, size_out=channels), 1, torch.float32,
             )  # fmt: skip
             network.initialise([seed])
-            optimiser = torch.optim.Adam(network.parameters(), lr=rate)
-            for step in range(steps + 1):
+
+            def loss(step: int, network: Network = network, seed: int = seed) -> Tensor:
+                inputs, targets, _ = texts(seed, step, samples, length, channels)
+                return (network(inputs[None])[0] - targets).square().sum(-1).mean()
+
+            for step in descend(network.parameters(), loss, steps, rate):
                 if step in shown:
                     measured = measure(network, *test)
                     for quantity, value in measured.items():
                         yield row(NAME, quantity, line, step, seed, value)
-                if step == steps:
-                    break
-                for group in optimiser.param_groups:
-                    group["lr"] = rate * (1 - step / steps)
-                inputs, targets, _ = texts(seed, step, samples, length, channels)
-                with torch.enable_grad():
-                    loss = (network(inputs[None])[0] - targets).square().sum(-1).mean()
-                    optimiser.zero_grad()
-                    loss.backward()  # type: ignore[no-untyped-call]
-                optimiser.step()
 
 
 def texts(seed: int, step: int, samples: int, length: int, channels: int) -> tuple[Tensor, Tensor, Tensor]:
