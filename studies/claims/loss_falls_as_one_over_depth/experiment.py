@@ -5,7 +5,6 @@ teacher's layers are independent or all the same.
 """
 
 import itertools
-from functools import partial
 
 import torch
 from torch import Tensor
@@ -43,11 +42,7 @@ def loss_falls_as_one_over_depth(
         for depth in layers:
             drawn = weights(members, depth, width, inner, f"{NAME} student")
             learned = drawn[0].clone().requires_grad_(), (drawn[1] / depth).requires_grad_()
-            compare = partial(diverge, target, learned, read, torch.Generator().manual_seed(1))
-            for _ in descend(learned, lambda _, compare=compare: compare(samples)[0].sum(), steps, rate):
-                pass
-            with torch.no_grad():
-                loss, hidden = compare(8 * samples)
+            loss, hidden = learn(target, learned, read, samples, steps, rate)
             changes = torch.stack([after - before for before, after in itertools.pairwise(hidden)])
             turns = torch.cosine_similarity(changes[1:], changes[:-1], dim=-1).mean((0, 2))  # (K)
             sizes = (changes.norm(dim=-1) / torch.stack(hidden[:-1]).norm(dim=-1)).mean((0, 2))
@@ -56,16 +51,24 @@ def loss_falls_as_one_over_depth(
                     yield row(NAME, quantity, line, depth, seed, float(values[seed]))
 
 
-def diverge(
-    target: Weights, learned: Weights, read: Tensor, generator: torch.Generator, samples: int
+def learn(
+    target: Weights, learned: Weights, read: Tensor, samples: int, steps: int, rate: float
 ) -> tuple[Tensor, list[Tensor]]:
-    """Return the divergence of the learned networks from the target (K) on new samples, and their states."""
-    x = torch.randn(1, samples, read.shape[1], generator=generator).expand(len(read), -1, -1)
+    """Train the networks on new samples in each step. Return their divergence from the target (K) on eight times as many, and their states."""
+    generator = torch.Generator().manual_seed(1)
+
+    def compare(count: int) -> tuple[Tensor, list[Tensor]]:
+        x = torch.randn(1, count, read.shape[1], generator=generator).expand(len(read), -1, -1)
+        with torch.no_grad():
+            taught = (normed(states(target, x)[-1]) @ read).log_softmax(-1)
+        hidden = states(learned, x)
+        logs = (normed(hidden[-1]) @ read).log_softmax(-1)
+        return (taught.exp() * (taught - logs)).sum(-1).mean(-1), hidden
+
+    for _ in descend(learned, lambda step: compare(samples)[0].sum(), steps, rate):
+        pass
     with torch.no_grad():
-        taught = (normed(states(target, x)[-1]) @ read).log_softmax(-1)
-    hidden = states(learned, x)
-    logs = (normed(hidden[-1]) @ read).log_softmax(-1)
-    return (taught.exp() * (taught - logs)).sum(-1).mean(-1), hidden
+        return compare(8 * samples)
 
 
 def weights(members: list[int], depth: int, width: int, inner: int, name: str) -> Weights:
