@@ -85,6 +85,12 @@ def split_samples(inputs: Tensor, targets: Tensor, train: int) -> dict[str, Spli
     }
 
 
+def classified(inputs: Tensor, targets: Tensor, train: int, size_in: int, size_out: int) -> Dataset:
+    """Return samples with classes as targets, the first `train` for training. Chance is that of `majority_chance`."""
+    chance = majority_chance(targets[:train], targets[train:], size_out)
+    return Dataset(split_samples(inputs, targets, train), size_in, size_out, chance)
+
+
 def majority_chance(train_targets: Tensor, test_targets: Tensor, classes: int) -> float:
     """Return the accuracy on the test set of the most frequent training class at each position."""
     counts = torch.stack([(train_targets == c).sum(0) for c in range(classes)])  # (C, T)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from rankfall.tasks._dataset import Dataset, Reads, majority_chance, split_samples
+from rankfall.tasks._dataset import Dataset, Reads, classified
 
 INPUTS = "vectors"
 TARGETS = "classes"
@@ -32,13 +32,7 @@ def convex_hull(
     # Rounded before labelling, so that labels belong to the points that a float32 network reads.
     inputs = inputs.astype(np.float32)
     targets = torch.from_numpy(corners(inputs.astype(np.float64)).astype(np.int64))  # (N, T)
-    values = torch.from_numpy(inputs)
-    return Dataset(
-        split_samples(values, targets, train),
-        size_in=2,
-        size_out=2,
-        chance=majority_chance(targets[:train], targets[train:], 2),
-    )
+    return classified(torch.from_numpy(inputs), targets, train, 2, 2)
 
 
 def corners(points: np.ndarray) -> np.ndarray:

@@ -14,19 +14,13 @@ from torch import Tensor
 
 from rankfall.repeats import count_common, count_maxima
 from rankfall.tasks._dataset import Dataset, Reads
+from rankfall.tasks.places import LIMITS as OF_PLACES
 from rankfall.tasks.places import Places, splits
 
 INPUTS = "tokens"
 TARGETS = "classes"
 OVERLAP = "training sequences are drawn anew at every step"
-LIMITS = {
-    "train": (1, None),
-    "test": (1, None),
-    "length": (2, None),
-    "symbols": (1, None),
-    "rho": (0, 1),
-    "repeated": (1, None),
-}
+LIMITS = {**OF_PLACES, "length": (2, None)}
 
 
 class EvenTokens(Places):

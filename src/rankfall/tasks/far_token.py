@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from rankfall.tasks._dataset import Dataset, Reads, majority_chance, split_samples
+from rankfall.tasks._dataset import Dataset, Reads, classified
 
 INPUTS = "tokens"
 TARGETS = "classes"
@@ -33,12 +33,7 @@ def far_token(
     inputs = torch.cat([letter, filler], 1)  # (N, T)
     targets = torch.full_like(inputs, -1)
     targets[:, -1] = inputs[:, 0]
-    return Dataset(
-        split_samples(inputs, targets, train),
-        size_in=letters + fillers,
-        size_out=letters,
-        chance=majority_chance(targets[:train], targets[train:], letters),
-    )
+    return classified(inputs, targets, train, letters + fillers, letters)
 
 
 def attainable(reads: Reads, *, length: int, letters: int, **_: Any) -> float:

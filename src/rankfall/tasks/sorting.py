@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from rankfall.tasks._dataset import Dataset, Reads, majority_chance, split_samples
+from rankfall.tasks._dataset import Dataset, Reads, classified
 
 INPUTS = "tokens"
 TARGETS = "classes"
@@ -22,13 +22,7 @@ def sorting(
     The position alone gives an accuracy of 0.34 at length 8, not 1 / symbols, since small symbols are likely in front.
     """
     inputs = torch.from_numpy(rng.integers(symbols, size=(train + test, length)))  # (N, T)
-    targets = inputs.sort(1).values
-    return Dataset(
-        split_samples(inputs, targets, train),
-        size_in=symbols,
-        size_out=symbols,
-        chance=majority_chance(targets[:train], targets[train:], symbols),
-    )
+    return classified(inputs, inputs.sort(1).values, train, symbols, symbols)
 
 
 def attainable(reads: Reads, *, length: int, symbols: int, **_: Any) -> float | str:

@@ -34,8 +34,6 @@ class SeededDropout:
         return self
 
     def __call__(self, x: Tensor, site: str) -> Tensor:
-        if self.threshold == 0:
-            return x
         size = x[0].numel()
         keep = np.empty((len(self.keys), size), dtype=bool)
         counter = np.array([0, 0, words(site)[0], self.step], dtype=np.uint64)
@@ -76,8 +74,6 @@ class DeviceDropout:
         return self
 
     def __call__(self, x: Tensor, site: str) -> Tensor:
-        if self.threshold == 0:
-            return x
         size = x[0].numel()
         if site not in self.places:  # stored, because a compiler of steps cannot trace a hash
             self.places[site] = to_signed(words(site)[0])

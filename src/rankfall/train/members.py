@@ -151,7 +151,8 @@ class Members:
         """Take one step through autograd."""
         drop = self.dropout.at(self.step_count) if self.dropout else no_dropout
         graded = objective(self.module, batch, drop)
-        self.descend(graded.loss)
+        self.differentiate(graded.loss)
+        self.update(graded.loss)
         return replace(graded, loss=graded.loss.detach())
 
     def grade(self, objective: Objective, batch: Samples) -> Graded:
@@ -159,11 +160,6 @@ class Members:
         if self.engine is not None:
             return self.engine.grade(self, objective, batch)
         return objective(self.module, batch)
-
-    def descend(self, loss: Tensor) -> None:
-        """Take one step of the optimiser down the gradient of each member's own loss (K,)."""
-        self.differentiate(loss)
-        self.update(loss)
 
     def differentiate(self, loss: Tensor) -> None:
         """Write the gradient of each member's own loss to `grads` (K, P)."""

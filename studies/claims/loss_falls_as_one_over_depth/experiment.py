@@ -54,7 +54,7 @@ def loss_falls_as_one_over_depth(
 def learn(
     target: Weights, learned: Weights, read: Tensor, samples: int, steps: int, rate: float
 ) -> tuple[Tensor, list[Tensor]]:
-    """Train the networks on new samples in each step. Return their divergence from the target (K) on eight times as many, and their states."""
+    """Train on new samples in each step. Return the divergence from the target (K) on eight times as many, and the states."""
     generator = torch.Generator().manual_seed(1)
 
     def compare(count: int) -> tuple[Tensor, list[Tensor]]:

@@ -8,14 +8,11 @@ one layer has r^2 r_1, r_1 the input's: two layers 2 x 3 + 1 = 7. With V_1 besid
 rows of weights differ at order one, and all have 1.
 """
 
-import math
 from typing import Any
 
-from torch import Tensor
-
-from rankfall import Context, Evidence, relative_residual
+from rankfall import Context, Evidence
 from rankfall import evidence_row as row
-from studies.claims.draws import draw
+from studies.claims.draws import draw, log10_residual
 from studies.claims.parts import ALL_OR_EARLIER as MASKS
 from studies.claims.parts import XAVIER
 from studies.claims.untrained import make
@@ -32,6 +29,7 @@ KINDS: dict[str, Any] = {
     VALUES: {"name": "value_residual", "where": "values", "share": 0.5},
     OUTPUTS: {"name": "value_residual", "where": "outputs", "share": 0.4},
 }
+ROUNDING = "below what float64 resolves"
 SCALES = (-0.6, -0.8, -1.0, -1.2, -1.4)
 
 
@@ -47,15 +45,9 @@ def value_residuals(
                     x = draw([seed], tokens, width, name="value residuals").unsqueeze(1)
                     line = f"{name}, {sees}"
                     for layer, state in enumerate(deep.layers(deep.norm_in(x))):
-                        yield row(claim, RESIDUAL, line, layer, seed, *log10(state))
+                        yield row(claim, RESIDUAL, line, layer, seed, log10_residual(state, FLOOR), ROUNDING)
                     two = make([seed], tokens, depth=2, **fields)
                     mean = x.mean(-2, keepdim=True)
                     for scale in SCALES:
                         near = mean * tokens**0.5 + 10.0**scale * (x - mean)
-                        yield row(claim, AFTER, line, scale, seed, *log10(two.run(near)))
-
-
-def log10(state: Tensor) -> tuple[float, str]:
-    """Return log10 of the relative residual, null if it is rounding."""
-    value = float(relative_residual(state, norm="frobenius"))
-    return (math.log10(value), "") if value > FLOOR else (math.nan, "below what float64 resolves")
+                        yield row(claim, AFTER, line, scale, seed, log10_residual(two.run(near), FLOOR), ROUNDING)

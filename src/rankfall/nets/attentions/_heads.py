@@ -7,7 +7,6 @@ linear maps alone.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor, nn
 
 from rankfall.nets.masks._mask import Mask
@@ -45,10 +44,12 @@ class Heads(nn.Module):
     def logits(self, x: Tensor) -> Tensor:
         """Return the scores before the normaliser (K, B, H, T, T): scaled, with position terms, -inf where masked."""
         q, k = prepare(self.normaliser, self.split(self.query(x)), self.split(self.key(x)))
-        q, k = self.position.rotate(q, k)
-        scores = self.position.bias(self.position.products(q, k) * self.head_width**-0.5)
-        allowed = self.mask(x.shape[2], x.device)
-        return scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
+        return self.scores(q, k)
+
+    def scores(self, q: Tensor, k: Tensor) -> Tensor:
+        """Return the scores of queries and keys (K, B, H, T, d), which the normaliser has prepared."""
+        products = self.position.products(*self.position.rotate(q, k)) * self.head_width**-0.5
+        return self.mask.hide(self.position.bias(products))
 
     def weights(self, x: Tensor) -> Tensor:
         """Return P_h (K, B, H, T, T). Row i has the weights of all tokens j for token i."""

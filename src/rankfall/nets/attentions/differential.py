@@ -13,7 +13,6 @@ Rows of both maps sum to one, so the order of contraction is that of softmax, an
 import math
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 
 from rankfall.nets.attentions._heads import Heads
@@ -63,10 +62,7 @@ class Differential(Heads):
 
     def other_logits(self, x: Tensor) -> Tensor:
         """Return the scores of the second map, as `logits` does for the first."""
-        q, k = self.position.rotate(self.split(self.other_query(x)), self.split(self.other_key(x)))
-        scores = self.position.bias(self.position.products(q, k) * self.head_width**-0.5)
-        allowed = self.mask(x.shape[2], x.device)
-        return scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
+        return self.scores(self.split(self.other_query(x)), self.split(self.other_key(x)))
 
     def weights(self, x: Tensor) -> Tensor:
         return softmax(self.logits(x)) - self.share() * softmax(self.other_logits(x))

@@ -20,7 +20,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-import torch
 from torch import Tensor, nn
 from torch.nn.functional import silu
 
@@ -78,9 +77,7 @@ class Gau(nn.Module):
         z = silu(self.shared(x)).unsqueeze(2)  # (K, B, 1, T, s)
         q, k = ((z.unsqueeze(1) * self.gain + self.bias)[:, part] for part in (0, 1))
         q, k = self.position.rotate(*prepare(self.normaliser, q, k))
-        scores = self.position.bias(self.position.products(q, k) * self.key_width**-0.5)
-        allowed = self.mask(x.shape[2], x.device)
-        return scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
+        return self.mask.hide(self.position.bias(self.position.products(q, k) * self.key_width**-0.5))
 
     def weights(self, x: Tensor) -> Tensor:
         """Return A (K, B, 1, T, T)."""

@@ -44,6 +44,4 @@ class Path(Multihead):
             changed = changed - rate[..., i : i + 1, :] * (changed @ direction.transpose(-1, -2)) * direction
             changed = torch.cat([changed, k[..., i : i + 1, :]], -2)  # (K, B, H, i + 1, d)
             rows.append(pad(q[..., i : i + 1, :] @ changed.transpose(-1, -2), (0, length - 1 - i)))
-        scores = self.position.bias(torch.cat(rows, -2) * self.head_width**-0.5)
-        allowed = self.mask(length, x.device)
-        return scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
+        return self.mask.hide(self.position.bias(torch.cat(rows, -2) * self.head_width**-0.5))

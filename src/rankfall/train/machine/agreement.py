@@ -156,13 +156,10 @@ def step_difference(engine: Machined, machine: Members, plain: Members, loss: Te
 
 def count_difference(actual: Graded, expected: Graded) -> str:
     """Return the difference between counts. Numbers of targets must be equal. Sums of metrics may differ a little, because of ties."""
-    if not torch.equal(actual.asked, expected.asked):
-        return f"{actual.asked.tolist()} targets are counted, where autograd counts {expected.asked.tolist()}"
-    if set(actual.sums) != set(expected.sums) or set(actual.asked_of) != set(expected.asked_of):
-        return f"metrics {sorted(actual.sums)}, where the objective has {sorted(expected.sums)}"
-    for name, count in expected.asked_of.items():
-        if not torch.equal(actual.asked_of[name], count):
-            return f"{actual.asked_of[name].tolist()} targets of {name} are counted, by autograd {count.tolist()}"
+    counts = {"the loss": actual.asked, **actual.asked_of}
+    for name, count in {"the loss": expected.asked, **expected.asked_of}.items():
+        if not torch.equal(counts[name], count):
+            return f"{counts[name].tolist()} targets of {name} are counted, where autograd counts {count.tolist()}"
     for name, wanted_sum in expected.sums.items():
         distance = (actual.sums[name].double() - wanted_sum.double()).abs()
         if (distance > 2 + 0.02 * expected.asked).any():

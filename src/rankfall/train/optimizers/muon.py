@@ -13,6 +13,7 @@ A matrix is a weight with two dimensions greater than one: maps of queries, keys
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Literal
 
 import torch
@@ -45,8 +46,7 @@ class Muon:
 
     def of(self, entries: "Sequence[ParameterEntry]") -> "Muon":
         """Return the optimiser for a row of these parameters."""
-        options = {"momentum": self.momentum, "beta1": self.beta1, "beta2": self.beta2, "eps": self.eps}
-        optimizer = Muon(rounds=self.rounds, scale=self.scale, others=list(self.others), **options)
+        optimizer = copy(self)
         optimizer.matrices = tuple(
             (entry.start, entry.shape[0], entry.shape[1]) for entry in entries if self.is_matrix(entry)
         )
