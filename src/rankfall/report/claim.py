@@ -1,6 +1,6 @@
 """Claims about depth: a published statement, its source, and the rule by which tables decide it. A claim is a folder of its name:
 `statement.yaml` says who claims what, `experiment.py` fills the table `evidence` (or `experiment: NAME` names the folder whose experiment
-it shares), and `rule.py` has `decide` and the `THRESHOLDS` it compares with.
+it shares), and `rule.py` has `decide` and each `Threshold` that it compares with.
 
 A rule is committed before the numbers exist: `threshold` states it in words, and `decide` applies it.
 """
@@ -104,7 +104,8 @@ def load_claim(folder: str) -> Claim:
             f"{path}: experiment is {experiment!r}\nName a folder beside this one that has an experiment.py"
         )
     decide = components.load("claim", folder)
-    thresholds = getattr(inspect.getmodule(decide), "THRESHOLDS", ())
+    names = vars(inspect.getmodule(decide))
+    thresholds = names.get("THRESHOLDS", tuple(value for value in names.values() if isinstance(value, Threshold)))
     try:
         return Claim(**{**fields, "name": name, "table": table, "decide": decide, "thresholds": thresholds})
     except ValidationError as error:

@@ -6,7 +6,6 @@ from studies.claims.sinks_need_normalisation.rule import A_SINK, SINK
 NEEDED = Threshold(SINK, "above", DRAWN, "softmax without the key; else undecided")
 TAKES = Threshold(SINK, "above", TAKEN)
 HALVED = Threshold(0.0, "below", "weight on the first token with the key less half of that without")
-THRESHOLDS = (HALVED, TAKES, NEEDED)
 
 
 def decide(read: Read) -> Decision:

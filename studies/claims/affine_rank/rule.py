@@ -2,7 +2,6 @@ from rankfall import Decision, Extension, Read, Series, Threshold, evidence_rows
 from studies.claims.affine_rank.names import BESIDE, CHANGE, RESIDUAL, THROUGH
 
 SAME = Threshold(0.0, "at", CHANGE, "every draw of lower than full rank beside the origin")
-THRESHOLDS = (SAME,)
 
 
 def decide(read: Read) -> Decision:

@@ -7,7 +7,6 @@ EQUAL, WEAK, STRONG = "equal scores", "weak scores", "strong scores"
 # equal, up to rounding.
 BESIDE = Threshold(5.0, "below", "tokens between the largest entry of the last row and the published peak")
 CLOSE = Threshold(0.05, "below", OFF)
-THRESHOLDS = (CLOSE, BESIDE)
 
 
 def decide(read: Read) -> Decision:

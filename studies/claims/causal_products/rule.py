@@ -10,7 +10,6 @@ SLOWER = Threshold(0.00432, "above", "log10 of the factor a layer with a window 
 WITHIN = Threshold(
     0.0, "below", "log10 of the factor a layer over the published bound", "masks that see everything before"
 )
-THRESHOLDS = (GONE, WITHIN, SLOWER)
 
 
 def decide(read: Read) -> Decision:

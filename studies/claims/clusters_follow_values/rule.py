@@ -5,7 +5,6 @@ from studies.claims.rules import by_known_parts
 VALUES = ("V = 1", "V = -1", "V of rank 1", "V = diag(1, 1, -1)")
 ONE = Threshold(1.5, "below", GROUPS, "V = 1, in the end")
 MANY = Threshold(16.0, "above", GROUPS, "V = -1, in the end")  # half of the tokens
-THRESHOLDS = (ONE, MANY)
 
 
 def decide(read: Read) -> Decision:

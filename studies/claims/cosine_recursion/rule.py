@@ -1,8 +1,6 @@
 from rankfall import Decision, Read
 from studies.claims.cosine_recursion.reading import CLOSE, decide_shared
 
-THRESHOLDS = (CLOSE,)
-
 
 def decide(read: Read) -> Decision:
     return decide_shared(read, close_to=CLOSE)

@@ -4,7 +4,6 @@ from studies.claims.rules import by_parts, true_of_all
 
 ROUNDING = Threshold(-12.0, "below", APART, "softmax alone, after the last layer")  # of float64 after a few layers
 NONE_READ = Threshold(2.0, "below", READ, "softmax alone, every number format")
-THRESHOLDS = (ROUNDING, NONE_READ)
 
 
 def decide(read: Read) -> Decision:

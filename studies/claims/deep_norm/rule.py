@@ -7,7 +7,6 @@ from studies.claims.rules import by_known_parts
 
 RANGE = Threshold(1.0, "below", "decades between the largest and the smallest gradient of layers", DEEP)
 APART = Threshold(0.95, "below", COSINE, DEEP)
-THRESHOLDS = (RANGE, APART)
 
 
 def decide(read: Read) -> Decision:

@@ -5,7 +5,6 @@ LARGER = Threshold(0.0, "above", "decades of relative residual with erasure less
 TENTH = Threshold(-1.0, "above", RESIDUAL, f"{ERASED}, after the last layer")
 LOSES = Threshold(0.0, "below", "decades gained over the last doubling of layers", "with adding, and not with erasure")
 LESS = Threshold(0.0, "above", "decades gained over the last doubling with erasure less those with adding")
-THRESHOLDS = (LARGER, TENTH, LOSES, LESS)
 
 
 def decide(read: Read) -> Decision:

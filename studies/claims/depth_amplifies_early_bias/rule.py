@@ -8,7 +8,6 @@ GROWN = Threshold(
     f"change of the log of the first item's influence over the middle one's from {SHALLOW:.0f} to {DEEP:.0f} layers",
     "every kind of position, without skips",
 )
-THRESHOLDS = (GROWN,)
 
 
 def decide(read: Read) -> Decision:

@@ -3,7 +3,6 @@ from studies.claims.depth_scaling.names import COSINE, PLAIN, SCALED
 
 ONE = Threshold(0.99, "split at", COSINE, f"at the greatest depth: below it {SCALED}, above it {PLAIN}")
 STILL = Threshold(0.02, "below", "size of the change of the cosine over the last doubling of layers", SCALED)
-THRESHOLDS = (ONE, STILL)
 
 
 def decide(read: Read) -> Decision:

@@ -5,7 +5,6 @@ from studies.claims.rules import by_need
 ALONE = 0.99  # of a token's attention on itself
 SHARED = Threshold(ALONE, "below", OWN, "a token that occurs twice, without positions, at the largest scale")
 DIAGONAL = Threshold(ALONE, "above", OWN, "a token that occurs twice, RoPE, at the largest scale")
-THRESHOLDS = (SHARED, DIAGONAL)
 
 
 def decide(read: Read) -> Decision:

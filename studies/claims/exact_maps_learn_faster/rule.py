@@ -7,7 +7,6 @@ FASTER = Threshold(
 )
 REACHES = Threshold(-6.0, "below", LEFT, f"{ORTHOGONAL}, at the rate of fewest steps")
 TENFOLD = Threshold(1.0, "above", "decades of steps with Sinkhorn less those with orthogonal blocks", "for ten times")
-THRESHOLDS = (FASTER, REACHES, TENFOLD)
 
 
 def decide(read: Read) -> Decision:

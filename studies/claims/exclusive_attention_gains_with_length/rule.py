@@ -5,7 +5,6 @@ from studies.claims.rules import by_need, true_of_all
 LESS = Threshold(0.0, "below", "loss with exclusive attention less that of the usual, at the longest")
 MORE = Threshold(0.0, "below", "the same difference at the longest less that at the shortest")
 CLOSE = Threshold(0.1, "above", ALIGNED, "usual, at the longest")
-THRESHOLDS = (LESS, MORE, CLOSE)
 
 
 def decide(read: Read) -> Decision:

@@ -5,7 +5,6 @@ from studies.claims.rules import by_known_parts
 from studies.claims.stream_products.names import DEVIATIONS, GAIN, RATE
 
 EXPLODES = Threshold(0.0, "above", RATE, "every d")
-THRESHOLDS = (EXPLODES,)
 
 
 def decide(read: Read) -> Decision:

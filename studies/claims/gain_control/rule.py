@@ -6,7 +6,6 @@ KEPT = Threshold(0.9, "below", COSINE, "mean off, after the last layer")
 KEPT_STRONG = Threshold(KEPT, "below", STRONG, "mean off, after the last layer, to extend to beta 3")
 LOST = Threshold(0.95, "above", COSINE, "with the mean, after the last layer")
 LOST_STRONG = Threshold(LOST, "above", STRONG, "with the mean, after the last layer, to extend to beta 3")
-THRESHOLDS = (KEPT, KEPT_STRONG, LOST, LOST_STRONG)
 
 
 def decide(read: Read) -> Decision:

@@ -7,7 +7,6 @@ from studies.claims.parts import slope
 
 # 2.6 times in ten layers.
 GROWS = Threshold(1.1, "split at", "factor a layer of the gradient", "above it as they are, below it with the mean off")
-THRESHOLDS = (GROWS,)
 
 
 def decide(read: Read) -> Decision:

@@ -6,7 +6,6 @@ LONG = Threshold(1.0, "above", VARIANCE, f"{USUAL}, at the first token: ten time
 EQUAL = Threshold(0.1, "below", VARIANCE, f"{NORMED}, at the first token")
 LESS = Threshold(0.0, "below", "loss with normed heads less the usual, after training")
 SINK = Threshold(0.0, "below", "weight on the first token with normed heads less the usual, after training")
-THRESHOLDS = (LONG, EQUAL, LESS, SINK)
 
 
 def decide(read: Read) -> Decision:

@@ -6,7 +6,6 @@ LOST = Threshold(-3.0, "below", PASSED, f"{POST}, a thousandth, after the last l
 LOW = Threshold(-1.0, "above", PASSED, f"{HIGHWAY}, after the last layer")
 HIGH = Threshold(1.0, "below", PASSED, f"{HIGHWAY}, after the last layer")
 HALVED = Threshold(-9.6, "below", PASSED, f"{POST}, at 64 layers: 10^-19 if each halves it, by half of the decades")
-THRESHOLDS = (LOST, LOW, HIGH, HALVED)
 
 
 def decide(read: Read) -> Decision:

@@ -8,7 +8,6 @@ GONE = Threshold(0.1, "below", KEPT, "layer norm, at 10^-3")
 STAYS = Threshold(0.9, "above", KEPT, "layer norm, at 10^3")
 HELPS = Threshold(0.1, "below", "correlation with layer norms less that without norms, at 10^-3")
 HIGH = 3.0  # log10 of a signal that is a thousand times the noise, chosen before the first run
-THRESHOLDS = (FALLS, LESS, GONE, STAYS, HELPS)
 
 
 def decide(read: Read) -> Decision:

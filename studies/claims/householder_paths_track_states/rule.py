@@ -5,7 +5,6 @@ from studies.claims.rules import by_need, difference
 MORE = Threshold(0.0, "above", "right answers with PaTH less those with RoPE, at every length")
 NEAR = Threshold(0.95, "above", RIGHT, f"{PATH}, at the trained length")
 FAR = Threshold(0.9, "above", RIGHT, f"{PATH}, at four times the trained length")
-THRESHOLDS = (MORE, NEAR, FAR)
 
 
 def decide(read: Read) -> Decision:

@@ -6,7 +6,6 @@ OTHERS = ("attention and MLP without skips", "attention alone")
 AVERAGES = "averages, -layers log10 n"
 FORMATS = ("float64", "float32", "bfloat16")
 ALL = Threshold(1.0, "at", FOUND, "every token at every layer")
-THRESHOLDS = (ALL,)
 
 
 def decide(read: Read) -> Decision:

@@ -4,7 +4,6 @@ from studies.claims.rules import by_parts, true_of_any
 
 STILL = Threshold(-1e-3, "above", LOSS, "every kind at some lambda")  # half in 300 layers
 NONE = Threshold(0.0, "above", LOSS, f"at lambda {LAMBDAS[-1]:g}, to extend to any depth")
-THRESHOLDS = (STILL, NONE)
 
 
 def decide(read: Read) -> Decision:

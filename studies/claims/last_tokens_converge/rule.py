@@ -8,7 +8,6 @@ POSITIONS = ("softmax, no positions", "softmax, ALiBi", "softmax, RoPE")
 OTHERS = ("softmax, sinusoids", "l2, no positions", "exp, no positions")
 FALLS = Threshold(0.0, "below", "power of the number of equal tokens in the distance", "the last three octaves")
 MOSTLY = Threshold(0.5, "above", EQUAL, "bfloat16, the last octave")
-THRESHOLDS = (FALLS, MOSTLY)
 
 
 def decide(read: Read) -> Decision:

@@ -6,7 +6,6 @@ SMALL = 0.05  # the largest eta in the fit of a power
 # 1 itself is reached up to the fit: the bound holds from .95 on.
 AT_LEAST = Threshold(0.95, "above", "power of eta in the distance", "one layer")
 FALLS = Threshold(0.0, "above", "power of eta in the distance", "one layer, to hold in part")
-THRESHOLDS = (AT_LEAST, FALLS)
 
 
 def decide(read: Read) -> Decision:

@@ -6,7 +6,6 @@ WHOLE, ROOT = "1 / L", "1 / sqrt(L)"
 # The argument gives 0 and -1/2.
 STEADY = Threshold(-0.1, "above", "power of depth in what derivatives miss", f"branches times {WHOLE}")
 FALLS = Threshold(-0.3, "below", "power of depth in what derivatives miss", f"branches times {ROOT}")
-THRESHOLDS = (STEADY, FALLS)
 
 
 def decide(read: Read) -> Decision:

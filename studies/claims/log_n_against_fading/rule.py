@@ -8,7 +8,6 @@ SPREADS = Threshold(0.8, "below", WRONG, NOISE)
 LOW_OWN, HIGH_OWN = within(
     1, 0.1, "scale at which half of the weight is on the token itself, over the critical one", ALONE
 )
-THRESHOLDS = (AVERAGES, LOW_OWN, HIGH_OWN, SPREADS)
 
 
 def decide(read: Read) -> Decision:

@@ -5,7 +5,6 @@ from studies.claims.score_scales.names import COSINE, CRITICAL, OF_CRITICAL
 from studies.claims.score_scales.reading import CLOSE, measured_lines, parse_rho
 
 LOW, HIGH = within(1, 0.1, CRITICAL, "at the most tokens")
-THRESHOLDS = (CLOSE, LOW, HIGH)
 
 
 def decide(read: Read) -> Decision:

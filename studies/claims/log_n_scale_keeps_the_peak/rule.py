@@ -7,7 +7,6 @@ THEIRS = 5.0  # the gap of the source's example
 GAPS = (1.0, 2.0, 3.0, THEIRS)
 KEPT = Threshold(0.9, "above", LARGEST, f"scaled, a gap of {THEIRS:g}, at the most scores")
 FADED = Threshold(0.1, "below", LARGEST, f"softmax, a gap of {THEIRS:g}, at the most scores")
-THRESHOLDS = (KEPT, FADED)
 
 
 def decide(read: Read) -> Decision:

@@ -6,7 +6,6 @@ from studies.claims.rules import by_parts, true_of_all, true_of_any
 
 NEVER = Threshold(0.1, "below", BOTH, "without recall, at every scale")
 OFTEN = Threshold(0.9, "above", BOTH, "with recall, at one scale")
-THRESHOLDS = (NEVER, OFTEN)
 
 
 def decide(read: Read) -> Decision:

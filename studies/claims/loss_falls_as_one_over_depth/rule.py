@@ -9,7 +9,6 @@ HIGH = Threshold(-0.5, "below", "slope of log loss over log layers, a teacher of
 SQUARE = Threshold(
     0.3, "below", TURN, f"{OWN}, most layers; and above -0.3: changes of neighbours are nearly orthogonal"
 )
-THRESHOLDS = (LOW, HIGH, SQUARE)
 
 
 def decide(read: Read) -> Decision:

@@ -7,7 +7,6 @@ ALONE = ("attention, no positions", "attention, RoPE")
 ORDERED = Threshold(0.95, "above", RANKS, "averaging, transformers, after the last layer")
 PUBLISHED = 0.99  # the source's rank correlation at 24 layers
 NEAR = Threshold(0.1, "below", OFF, "averaging, transformers, after the last layer")
-THRESHOLDS = (ORDERED, NEAR)
 
 
 def decide(read: Read) -> Decision:

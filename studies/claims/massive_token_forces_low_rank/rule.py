@@ -7,7 +7,6 @@ KEPT = Threshold(0.9, "above", "stable rank without the first token at its great
 DOUBLED = Threshold(2.0, "above", "attention on the first token at its greatest length over that at its least")
 # Zero, up to rounding.
 BOUNDED = Threshold(-1e-9, "above", "share of energy less its bound, and the bound of the entropy less the entropy")
-THRESHOLDS = (BOUNDED, LOW, KEPT, DOUBLED)
 
 
 def decide(read: Read) -> Decision:

@@ -2,7 +2,6 @@ from rankfall import Decision, Read, Threshold, evidence_rows, judge
 from studies.claims.norm_equilibria.names import DISTURBED, EXACT, MOVED, OTHERS, RANK
 
 STILL = Threshold(-10.0, "below", MOVED, EXACT)
-THRESHOLDS = (STILL,)
 
 
 def decide(read: Read) -> Decision:

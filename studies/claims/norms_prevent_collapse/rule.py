@@ -7,7 +7,6 @@ from studies.claims.rules import by_parts
 
 # A thousandth of a unit, for tokens of length sqrt(D) = 8.
 KEPT = Threshold(-3.0, "above", QUANTITY, "every mask, without rounding, after the last layer")
-THRESHOLDS = (KEPT,)
 
 
 def decide(read: Read) -> Decision:

@@ -18,7 +18,6 @@ LARGE = Threshold(0.5, "above", FIRST, f"every kind of position, {DECODER}, afte
 RISES = Threshold(
     0.0, "above", "change of the first token's share over the last doubling of layers", "where it is not yet half"
 )
-THRESHOLDS = (LARGE, RISES)
 
 
 def decide(read: Read) -> Decision:

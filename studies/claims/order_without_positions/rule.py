@@ -6,7 +6,6 @@ LEARNED = Threshold(0.8, "above", RIGHT, "causal, learned positions; else undeci
 LEARNED_MASKED = Threshold(0.6, "above", RIGHT, "masked, learned positions; else undecided")
 NEAR = Threshold(0.1, "below", "share of right answers with learned positions less that without", "causal")
 FAR = Threshold(0.3, "above", "share of right answers with learned positions less that without", "masked")
-THRESHOLDS = (LEARNED, LEARNED_MASKED, NEAR, FAR)
 
 
 def decide(read: Read) -> Decision:

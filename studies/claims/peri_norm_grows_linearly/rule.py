@@ -5,7 +5,6 @@ from studies.claims.rules import by_parts, lies_between
 SQUARE_FROM, SQUARE_TO = within(
     1, NEAR, "power of the layer in the mean square of what layers have added", "both starts"
 )
-THRESHOLDS = (SQUARE_FROM, SQUARE_TO)
 
 
 def decide(read: Read) -> Decision:

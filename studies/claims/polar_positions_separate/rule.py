@@ -7,7 +7,6 @@ APART = Threshold(1e-6, "below", MIXED, f"{POLAR}, every coordinate")
 MORE = Threshold(
     0.2, "above", "contents whose score is highest at the commonest offset, PoPE less RoPE, angles at random"
 )
-THRESHOLDS = (MIXES, APART, MORE)
 
 
 def decide(read: Read) -> Decision:

@@ -12,7 +12,6 @@ EXPONENTIAL = Threshold(
 FASTER = Threshold(
     1 + NEAR, "above", "power of the layer in the mean square of what layers have added", "both starts, to hold in part"
 )
-THRESHOLDS = (EXPONENTIAL, FASTER)
 
 
 def rate_kept(rows: Any, line: str) -> Band:

@@ -7,7 +7,6 @@ SIZE_FROM, SIZE_TO = within(1, NEAR, "power of the layer in the size of what lay
 AT_MOST = Threshold(
     1 + NEAR, "below", "power of the layer in the size of what layers have added", "both starts, to hold in part"
 )
-THRESHOLDS = (SIZE_FROM, SIZE_TO, AT_MOST)
 
 
 def decide(read: Read) -> Decision:

@@ -7,7 +7,6 @@ from studies.claims.rules import true_of_all
 FULL = Threshold(0.99, "above", SHARE, "every text and layer")
 FALLS = Threshold(0.0, "below", "decades that the smallest singular value gains from the first to the last state")
 RISES = Threshold(0.0, "above", "mean absolute cosine after the last layer less that before the first")
-THRESHOLDS = (FULL, FALLS, RISES)
 
 
 @where_measured

@@ -19,7 +19,6 @@ LESS = Threshold(
     "power of the number of tokens above the transition less that just below it",
     f"at beta {' and '.join(f'{beta:g}' for beta in ABOVE)} each, where the power may be 0",
 )
-THRESHOLDS = (FALLS, LESS)
 
 
 def decide(read: Read) -> Decision:

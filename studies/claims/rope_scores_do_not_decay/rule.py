@@ -5,7 +5,6 @@ from studies.claims.rope_and_distance.names import ALIKE, MEAN, SIZE
 LEAST, MOST = within(0.0, 4.5, MEAN)
 # The standard deviation's own error is 1 / sqrt(2 * 20000) = 0.005.
 WIDER = Threshold(0.03, "below", "largest standard deviation over the smallest, less one")
-THRESHOLDS = (LEAST, MOST, WIDER)
 
 
 def decide(read: Read) -> Decision:

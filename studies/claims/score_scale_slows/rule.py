@@ -7,7 +7,6 @@ from studies.claims.score_scale_slows.names import SCALES, SPREAD
 SLOWER = Threshold(
     0.0, "above", "decades of spread that the larger of two scales keeps more", "every mask and step of the scale"
 )
-THRESHOLDS = (SLOWER,)
 
 
 def decide(read: Read) -> Decision:

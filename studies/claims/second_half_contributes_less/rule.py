@@ -7,7 +7,6 @@ from studies.claims.second_half_contributes_less.names import BIRTH, EFFECT, SHA
 LESS = Threshold(0.5, "below", "mean contribution of the second half over that of the first, after training")
 EFFECTLESS = Threshold(0.5, "below", "mean effect of layers of the second half over that of the first, after training")
 EARLIER = Threshold(0.0, "below", "the first of these after training less that before training")
-THRESHOLDS = (LESS, EFFECTLESS, EARLIER)
 
 
 def decide(read: Read) -> Decision:

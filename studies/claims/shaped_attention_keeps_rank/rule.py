@@ -5,7 +5,6 @@ from studies.claims.shaped_attention.names import KEPT, LEAST
 FORMS = ("shaped, scores of zero", "shaped, random scores", "mixed, a tenth")
 MASKS = ("none", "causal")
 ENOUGH = Threshold(0.5, "above", KEPT, f"{FORMS[0]}, both masks, after the last layer")
-THRESHOLDS = (ENOUGH,)
 
 
 def decide(read: Read) -> Decision:

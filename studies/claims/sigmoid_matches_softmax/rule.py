@@ -5,7 +5,6 @@ from studies.claims.rules import by_need, true_of_all
 SIZES = ("scores of size 0.1", "scores of size 1", "scores of size 3")
 CLOSE = Threshold(0.2, "below", OFF, f"{SIZES[0]}, with the shift, at every number")
 APART = Threshold(CLOSE, "above", OFF, f"{SIZES[0]}, without the shift, at the most tokens")
-THRESHOLDS = (CLOSE, APART)
 
 
 def decide(read: Read) -> Decision:

@@ -8,7 +8,6 @@ WIDE, NARROW = name_line(8.0, 20), name_line(1.0, 20)
 LEFT = Threshold(-2.0, "above", GAP, f"{WIDE}: a hundredth, after one map")
 GROWS = Threshold(math.log10(2), "above", "decades by which the gap grows from the first map to the last")
 NONE = Threshold(-12.0, "below", GAP, f"{EXACT}, after the last map")
-THRESHOLDS = (LEFT, GROWS, NONE)
 
 
 def decide(read: Read) -> Decision:

@@ -5,7 +5,6 @@ from studies.claims.pretrained_encoder.reading import where_measured
 # Both by their original definitions: a sink has more than 0.3 of a head's weight, a massive activation is a thousand times the median.
 DRAWS = Threshold(0.3, "above", SINK, f"{EVERY}, at the layer where it is largest")
 FLAT = Threshold(1000.0, "below", SPIKE, "at the layer where it is largest")
-THRESHOLDS = (DRAWS, FLAT)
 
 
 @where_measured

@@ -7,7 +7,6 @@ LARGE = Threshold(1.0, "above", GRADIENT, "ten times the others', with the large
 MORE = Threshold(0.3, "above", "decades of the first token's gradient with a sink less those without")
 LOW = Threshold(-1.1, "above", "slope of the gradient through a norm over the size of the state, both as log10")
 HIGH = Threshold(-0.9, "below", "slope of the gradient through a norm over the size of the state, both as log10")
-THRESHOLDS = (SINK, LARGE, MORE, LOW, HIGH)
 
 
 def decide(read: Read) -> Decision:

@@ -10,7 +10,6 @@ SQUARED = {"relu2, rows sum to one": True, "relu2, no normalisation": False}
 APART = Threshold(SINK, "split at", DRAWN, "above it where rows sum to one, below it where they need not")
 LESS = Threshold(0.0, "below", "weight on the first token with a sigmoid less that with softmax", "to hold in part")
 LEARNED = Threshold(0.9, "above", COPIED, "softmax and sigmoid; else undecided")
-THRESHOLDS = (APART, LESS, LEARNED)
 
 
 def decide(read: Read) -> Decision:

@@ -11,7 +11,6 @@ RISES = Threshold(
 )
 # Less than zero, up to rounding.
 FALLS = Threshold(-1e-9, "below", "change of the share of a change that is in other tokens", DECIDES)
-THRESHOLDS = (RISES, FALLS)
 
 
 def decide(read: Read) -> Decision:

@@ -3,7 +3,6 @@ from studies.claims.rules import by_known_parts, slopes
 from studies.claims.stream_products.names import APART, OUT
 
 GONE = Threshold(-2.0, "below", APART, "a hundredth of what they did, after the last map")
-THRESHOLDS = (GONE,)
 
 
 def decide(read: Read) -> Decision:

@@ -5,7 +5,6 @@ from studies.claims.rules import by_parts
 from studies.claims.stream_products.names import GAIN, STOCHASTIC
 
 NEAR = Threshold(math.log10(1.6), "below", GAIN, "a gain of 1.6, as in the source")
-THRESHOLDS = (NEAR,)
 
 
 def decide(read: Read) -> Decision:

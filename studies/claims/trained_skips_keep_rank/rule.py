@@ -6,7 +6,6 @@ from studies.claims.rules import by_need
 # The differences of tokens have a quarter of the energy, or a hundredth.
 KEPT = Threshold(0.5, "above", RESIDUAL, "skips and MLPs, after the last layer")
 LOST = Threshold(0.1, "below", RESIDUAL, f"{CUT}, after the last layer")
-THRESHOLDS = (KEPT, LOST)
 
 
 @where_measured

@@ -6,7 +6,6 @@ SINK = Threshold(0.8, "above", DRAWN, SOFTMAX)
 NO_SINK = Threshold(0.1, "below", DRAWN, RELU)
 LEARNED = Threshold(0.9, "above", SOLVED, "softmax and ReLU; else undecided")
 SILENT = Threshold(0.2, "below", QUIET, "softmax and ReLU; else undecided")
-THRESHOLDS = (SINK, NO_SINK, LEARNED, SILENT)
 
 
 def decide(read: Read) -> Decision:

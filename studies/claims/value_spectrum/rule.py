@@ -3,7 +3,6 @@ from studies.claims.rules import true_of_any
 from studies.claims.value_spectrum.names import EIGENVALUES, GAIN, NORMED, RANDOM, SCALED
 
 KEPT = Threshold(0.0, "split at", GAIN, "above it where |1 + h| < 1, below it where that is more")
-THRESHOLDS = (KEPT,)
 
 
 def decide(read: Read) -> Decision:

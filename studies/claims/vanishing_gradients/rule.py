@@ -4,7 +4,6 @@ from studies.claims.vanishing_gradients.names import GRADIENT, WEIGHTS
 
 VANISHES = Threshold(0.5, "above", "power of what tokens differ by in a gradient", "queries and keys")
 STAYS = Threshold(0.1, "below", "power of what tokens differ by in a gradient", "the other weights")
-THRESHOLDS = (VANISHES, STAYS)
 
 
 def decide(read: Read) -> Decision:

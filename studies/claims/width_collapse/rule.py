@@ -4,7 +4,6 @@ from studies.claims.width_collapse.names import FOURTH, MASKS, USUAL, WEIGHTS
 
 ONE = Threshold(1.1, "below", FOURTH.format(1), "at the most tokens")
 ONE_USUAL = Threshold(ONE, "below", USUAL.format(1), "at the most tokens")
-THRESHOLDS = (ONE, ONE_USUAL)
 
 
 def decide(read: Read) -> Decision:

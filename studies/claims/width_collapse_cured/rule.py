@@ -3,7 +3,6 @@ from studies.claims.rules import by_parts, slopes, true_of_all
 from studies.claims.width_collapse.names import FOURTH, MASKS, WEIGHTS
 
 GROWS = Threshold(0.8, "above", "power of the number of tokens in the stable rank of X X^T")
-THRESHOLDS = (GROWS,)
 
 
 def decide(read: Read) -> Decision:
