@@ -30,15 +30,22 @@ class Attention(nn.Module):
         super().__init__()
         self.attention, self.mlp, self.placement, self.site = attention, mlp, placement, site
         self.residual, self.mlp_residual, self.norm1, self.norm2 = residual, mlp_residual, norm1, norm2
+        self.after1: Map | None = None  # norms of the branches, which a subclass may set
+        self.after2: Map | None = None
 
     def forward(self, x: Tensor, drop: Dropout = no_dropout, earlier: Earlier | None = None) -> Tensor:
         attention, residual = bind_earlier(self.attention, earlier), bind_earlier(self.residual, earlier)
-        if self.placement == "pre":
-            x = residual(x, drop(attention(self.norm1(x), drop), f"{self.site}.attention"))
-            if self.mlp is not None and self.norm2 is not None:
-                x = bind_earlier(self.mlp_residual, earlier)(x, drop(self.mlp(self.norm2(x)), f"{self.site}.mlp"))
+        x = self.add_branch("attention", x, lambda h: attention(h, drop), residual, self.norm1, self.after1, drop)
+        if self.mlp is None or self.norm2 is None:
             return x
-        x = self.norm1(residual(x, drop(attention(x, drop), f"{self.site}.attention")))
-        if self.mlp is not None and self.norm2 is not None:
-            x = self.norm2(bind_earlier(self.mlp_residual, earlier)(x, drop(self.mlp(x), f"{self.site}.mlp")))
-        return x
+        mlp_residual = bind_earlier(self.mlp_residual, earlier)
+        return self.add_branch("mlp", x, self.mlp, mlp_residual, self.norm2, self.after2, drop)
+
+    def add_branch(
+        self, name: str, x: Tensor, function: Map, residual: Residual, norm: Map, after: Map | None, drop: Dropout
+    ) -> Tensor:
+        """Return the states after one sublayer."""
+        pre = self.placement == "pre"
+        branch = drop(function(norm(x) if pre else x), f"{self.site}.{name}")
+        x = residual(x, branch if after is None else after(branch))
+        return x if pre else norm(x)

@@ -88,10 +88,8 @@ class Free(nn.Module):
     def __init__(self, sizes: Sizes, streams: int, first: int | None) -> None:
         super().__init__()
         self.streams, self.first = streams, first
-        self.read, self.write = (
-            constant(sizes, 1, 1, 1, streams, value=0.0),
-            constant(sizes, 1, 1, streams, 1, value=1.0),
-        )
+        self.read = constant(sizes, 1, 1, 1, streams, value=0.0)
+        self.write = constant(sizes, 1, 1, streams, 1, value=1.0)
         self.mix = constant(sizes, 1, 1, streams, streams, value=0.0)
 
     def forward(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -107,10 +105,8 @@ class Stochastic(nn.Module):
         super().__init__()
         self.streams, self.rounds, self.sharpness = streams, rounds, sharpness
         self.start = -math.log(streams - 1) if streams > 1 else 30.0  # a share of 1 / n
-        self.read, self.write = (
-            constant(sizes, 1, 1, 1, streams, value=0.0),
-            constant(sizes, 1, 1, streams, 1, value=0.0),
-        )
+        self.read = constant(sizes, 1, 1, 1, streams, value=0.0)
+        self.write = constant(sizes, 1, 1, streams, 1, value=0.0)
         self.mix = constant(sizes, 1, 1, streams, streams, value=0.0)
 
     def forward(self) -> tuple[Tensor, Tensor, Tensor]:
