@@ -49,13 +49,14 @@ def compare_methods(
         for method, other in pairs
     ]
     answers = [compare(gain, IN_RANKS) for gain in means]
+    lower = [f"{method} than {other}" for (method, other), answer in zip(pairs, answers) if answer == "below"]
     wrong = exact and evidence_rows(rows, RIGHT, first[0]).value.min() < ALL_RIGHT - 1e-9
     by_hand = [is_on(gain, BY_HAND) for gain in gaps_by_hand]
     listed = "; ".join(f"{method} {format_right(rows, method, among)}" for method in (*first, *second))
     return judge(
         f"Rank correlation with the effect of a token, after the first layer, after the last and in the mean of layers behind the first: "
         f"{'; '.join(f'{method} {format_ranks(rows, method, among)}' for method in (*first, *second))}. {list_layers(single)}"
-        f"{list_lower(dict(zip(pairs, answers)))}",
+        f" Decidedly lower in the mean: {', '.join(lower) or 'none'}.",
         means[0],
         "more networks",
         holds=set(answers) == {"above"} and "below" not in at_last,
@@ -79,12 +80,6 @@ def list_layers(single: Mapping[tuple[str, str, float], str]) -> str:
         ]
         parts.append(f"{method} over {other} at {', '.join(layers) or 'none'}")
     return f"Decidedly higher at layers: {'; '.join(parts)}."
-
-
-def list_lower(answers: Mapping[tuple[str, str], str]) -> str:
-    """Say which method is decidedly below which other in the mean of layers."""
-    lower = [f"{method} than {other}" for (method, other), answer in answers.items() if answer == "below"]
-    return f" Decidedly lower in the mean: {', '.join(lower)}." if lower else ""
 
 
 def format_ranks(rows: DataFrame, method: str, among: str = "") -> str:

@@ -26,9 +26,7 @@ def decide(read: Read) -> Decision:
     return judge(
         sentence,
         power,
-        "more time: groups that face each other take long to meet"
-        if clear
-        else "more seeds, or a wider range of scales",
+        "more time, since groups that face each other take long to meet, or more seeds and scales",
         contradicted=low == "below" or high == "above",
         undecided=not clear or met == "undecided",
         holds=met == "below",

@@ -3,10 +3,8 @@ from typing import Any
 from studies.claims.parts import XAVIER
 
 NAME = "deep_norm"
-GRADIENT, COSINE = (
-    "gradient of the value map over that of the last layer, by layer",
-    "cosine of two tokens after the last layer, by layers",
-)
+GRADIENT = "gradient of the value map over that of the last layer, by layer"
+COSINE = "cosine of two tokens after the last layer, by layers"
 DEEP, POST, PRE = "DeepNorm", "norms after, plain skips", "norms before, plain skips"
 KINDS: dict[str, dict[str, Any]] = {
     DEEP: {"residual": "deepnorm", "init": "deepnorm"},

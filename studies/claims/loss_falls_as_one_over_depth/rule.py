@@ -16,11 +16,12 @@ def decide(read: Read) -> Decision:
     last = float(rows.x.max())
     powers = {line: band(slopes(evidence_rows(rows, LOSS, line), log=True)) for line in (OWN, TIED)}
     turns = {line: band_of(rows, TURN, line, last) for line in (OWN, TIED)}
+    losses = ", ".join(f"{band_of(rows, LOSS, OWN, x).mean:.3g} at {x:.0f}" for x in sorted(rows.x.unique()))
     floored = band([-power_above_floor(group) for _, group in evidence_rows(rows, LOSS, OWN).groupby("seed")])
     sentence = (
         f"The loss falls with the power {powers[OWN]} of the number of layers for {OWN}, above a fitted floor {floored}, and "
         f"{powers[TIED]} for {TIED}; at {last:.0f} layers changes of neighbouring layers have a cosine of {turns[OWN]} and "
-        f"{turns[TIED]}. {list_losses(rows, OWN)}"
+        f"{turns[TIED]}. Losses: {losses} layers."
     )
     steeper = None if overlap(powers[OWN], powers[TIED]) else powers[TIED].mean < powers[OWN].mean
     tied = Extension("a steeper fall for smooth dynamics, which a tied teacher has", steeper)
@@ -50,10 +51,3 @@ def power_above_floor(rows: DataFrame) -> float:
 
 def overlap(first: Band, other: Band) -> bool:
     return first.low <= other.high and other.low <= first.high
-
-
-def list_losses(rows: DataFrame, line: str) -> str:
-    """Return a sentence with the mean loss at each number of layers."""
-    depths = sorted(rows.x.unique())
-    losses = ", ".join(f"{band_of(rows, LOSS, line, x).mean:.3g} at {x:.0f}" for x in depths)
-    return f"Losses: {losses} layers."
