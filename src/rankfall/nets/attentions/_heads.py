@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
-from rankfall.nets.masks._mask import Mask
+from rankfall.nets.masks._mask import Mask, hide
 from rankfall.nets.primitives import Dropout, Linear, Sizes, no_dropout
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Heads(nn.Module):
     def scores(self, q: Tensor, k: Tensor) -> Tensor:
         """Return the scores of queries and keys (K, B, H, T, d), which the normaliser has prepared."""
         products = self.position.products(*self.position.rotate(q, k)) * self.head_width**-0.5
-        return self.mask.hide(self.position.bias(products))
+        return hide(self.position.bias(products), self.mask)
 
     def weights(self, x: Tensor) -> Tensor:
         """Return P_h (K, B, H, T, T). Row i has the weights of all tokens j for token i."""

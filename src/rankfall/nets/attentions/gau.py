@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn.functional import silu
 
 from rankfall.nets.attentions._heads import prepare
-from rankfall.nets.masks._mask import Mask
+from rankfall.nets.masks._mask import Mask, hide
 from rankfall.nets.primitives import Dropout, Linear, Sizes, constant, no_dropout
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Gau(nn.Module):
         z = silu(self.shared(x)).unsqueeze(2)  # (K, B, 1, T, s)
         q, k = ((z.unsqueeze(1) * self.gain + self.bias)[:, part] for part in (0, 1))
         q, k = self.position.rotate(*prepare(self.normaliser, q, k))
-        return self.mask.hide(self.position.bias(self.position.products(q, k) * self.key_width**-0.5))
+        return hide(self.position.bias(self.position.products(q, k) * self.key_width**-0.5), self.mask)
 
     def weights(self, x: Tensor) -> Tensor:
         """Return A (K, B, 1, T, T)."""

@@ -16,6 +16,7 @@ from rankfall.errors import RankfallError
 from rankfall.nets.attentions._heads import prepare
 from rankfall.nets.attentions.linear import causal
 from rankfall.nets.attentions.multihead import Multihead
+from rankfall.nets.masks._mask import hide
 from rankfall.nets.primitives import Linear, Sizes
 
 PROVIDES = ("weights", "heads", "values")
@@ -44,4 +45,4 @@ class Path(Multihead):
             changed = changed - rate[..., i : i + 1, :] * (changed @ direction.transpose(-1, -2)) * direction
             changed = torch.cat([changed, k[..., i : i + 1, :]], -2)  # (K, B, H, i + 1, d)
             rows.append(pad(q[..., i : i + 1, :] @ changed.transpose(-1, -2), (0, length - 1 - i)))
-        return self.mask.hide(self.position.bias(torch.cat(rows, -2) * self.head_width**-0.5))
+        return hide(self.position.bias(torch.cat(rows, -2) * self.head_width**-0.5), self.mask)

@@ -20,7 +20,8 @@ class Mask:
             self.evaluated[length, device] = None if allowed is None else allowed.to(device)
         return self.evaluated[length, device]
 
-    def hide(self, scores: Tensor) -> Tensor:
-        """Return scores (..., T, T), -inf where token i may not attend to token j."""
-        allowed = self(scores.shape[-1], scores.device)
-        return scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
+
+def hide(scores: Tensor, mask: Callable[[int, torch.device], Tensor | None]) -> Tensor:
+    """Return scores (..., T, T), -inf where a mask does not let token i attend to token j."""
+    allowed = mask(scores.shape[-1], scores.device)
+    return scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
