@@ -14,7 +14,7 @@ milliseconds, and a key counts only the module that defines it.
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # `_read_public` reads these lines: one name each, `from MODULE import NAME as PUBLIC`
     from rankfall.annotations import Axes as Axes
     from rankfall.annotations import DataFrame as DataFrame
     from rankfall.annotations import Series as Series
@@ -135,129 +135,21 @@ if TYPE_CHECKING:
 
 __version__ = "0.3.0"
 
-PUBLIC = {  # name -> its module, and its name there if that differs
-    "residuals": "rankfall.api.residuals",
-    "Residuals": "rankfall.api.residuals",
-    "order_of_contraction": "rankfall.api.order",
-    "Order": "rankfall.api.order",
-    "collapse_law": "rankfall.api.law",
-    "Law": "rankfall.api.law",
-    "token_identity": "rankfall.api.tokens",
-    "TokenIdentity": "rankfall.api.tokens",
-    "attribution": "rankfall.api.tokens",
-    "Attribution": "rankfall.api.tokens",
-    # for components
-    "Sizes": "rankfall.nets.primitives",
-    "Initial": "rankfall.nets.primitives",
-    "Linear": "rankfall.nets.primitives",
-    "Lookup": "rankfall.nets.primitives",
-    "parameter": "rankfall.nets.primitives",
-    "constant": "rankfall.nets.primitives",
-    "Position": "rankfall.nets.positions._base",
-    "no_dropout": "rankfall.nets.primitives",
-    "Dataset": "rankfall.tasks._dataset",
-    "Split": "rankfall.tasks._dataset",
-    "split_samples": "rankfall.tasks._dataset",
-    "majority_chance": "rankfall.tasks._dataset",
-    "Graded": "rankfall.train.objectives._base",
-    "call_network": "rankfall.train.objectives._base:outputs",
-    # for measures, figures and claims
-    "Table": "rankfall.report.schema",
-    "Column": "rankfall.report.schema",
-    "declare_table": "rankfall.report.schema",
-    "Picture": "rankfall.report.style",
-    "draw_lines": "rankfall.report.lines:lines",
-    "summarise_lines": "rankfall.report.lines:summary",
-    "legend_below": "rankfall.report.lines",
-    "colours_of": "rankfall.report.colours:colours",
-    "Headline": "rankfall.report.headlines",
-    "last_layer": "rankfall.report.headlines:at_last",
-    "column_as_numbers": "rankfall.report.headlines:plain",
-    "Chart": "rankfall.report.page.chart",
-    "ask_range": "rankfall.report.page.question",
-    "read_published": "rankfall.report.published_numbers",
-    "Claim": "rankfall.report.claim",
-    "Threshold": "rankfall.report.decision",
-    "Extension": "rankfall.report.decision",
-    "band_of": "rankfall.report.decision",
-    "compare": "rankfall.report.decision",
-    "judge": "rankfall.report.decision",
-    "is_on": "rankfall.report.decision",
-    "Evidence": "rankfall.measure.shared",
-    "evidence_row": "rankfall.measure.shared",
-    # for experiments that build and measure networks
-    "DataFrame": "rankfall.annotations",
-    "Series": "rankfall.annotations",
-    "Architecture": "rankfall.design",
-    "Component": "rankfall.design",
-    "RankfallError": "rankfall.errors",
-    "mixing_shares": "rankfall.identity.attribution.mixing:mixing",
-    "roll_out": "rankfall.identity.attribution.mixing",
-    "cell_views": "rankfall.identity.cells",
-    "agreement": "rankfall.identity.influence.averaging",
-    "average_uniformly": "rankfall.identity.influence.averaging",
-    "in_squares": "rankfall.identity.influence.averaging",
-    "best_gains": "rankfall.identity.influence.measure:best",
-    "influence_shares": "rankfall.identity.influence.measure:measure_shares",
-    "influence_stack": "rankfall.identity.influence.measure:stack",
-    "model_views": "rankfall.identity.model_views",
-    "AttentionView": "rankfall.identity.views",
-    "TOKEN_KINDS": "rankfall.identity.views:KINDS",
-    "Context": "rankfall.measure.context",
-    "Rows": "rankfall.measure.context",
-    "model_request": "rankfall.measure.models:make_request",
-    "ModelSource": "rankfall.models.source",
-    "Subject": "rankfall.models.subject",
-    "open_subject": "rankfall.models.subject:subject",
-    "Texts": "rankfall.models.texts",
-    "Network": "rankfall.nets.network",
-    "Shape": "rankfall.nets.network",
-    "build_network": "rankfall.nets.network:build",
-    "zero_sum": "rankfall.nets.normalisers.zero_sum",
-    "attention_alone": "rankfall.design",
-    "last_rows": "rankfall.position.rows",
-    "position_networks": "rankfall.position.rows:random_networks",
-    "PROBED_DESIGN": "rankfall.position.probe.measure:PROBED",
-    "distinct_rows": "rankfall.position.rows:distinct",
-    "centred_block": "rankfall.rank.centred.attention:step",
-    "centred_state": "rankfall.rank.centred.scaled:begin",
-    "branch_parts": "rankfall.rank.residuals.models:parts_of",
-    "order_networks": "rankfall.rank.orders.slopes:networks",
-    "order_states": "rankfall.rank.orders.slopes:start",
-    "ORDER_DESIGN": "rankfall.rank.orders.measure:ALONE",
-    "measure_slopes": "rankfall.rank.orders.slopes",
-    "relative_residual": "rankfall.rank.residual",
-    "Band": "rankfall.report.decision",
-    "Decision": "rankfall.report.decision",
-    "Read": "rankfall.report.decision",
-    "band": "rankfall.report.decision",
-    "change_of": "rankfall.report.decision",
-    "evidence_rows": "rankfall.report.decision",
-    "within": "rankfall.report.decision",
-    "random_stream": "rankfall.random_streams:stream",
-    # for figures and sentences
-    "Axes": "rankfall.annotations",
-    "BLUE": "rankfall.report.colours",
-    "CHANCE_COLOUR": "rankfall.report.colours:CHANCE",
-    "GREY": "rankfall.report.colours",
-    "RED": "rankfall.report.colours",
-    "headlines_by_name": "rankfall.report.headlines:by_name",
-    "join_words": "rankfall.report.labels:join",
-    "count_words": "rankfall.report.labels:many",
-    "text_below": "rankfall.report.lines:below",
-    "collect_labels": "rankfall.report.lines",
-    "TableQuestion": "rankfall.report.page.question",
-    "numbers_by_parts": "rankfall.report.part_numbers:by_parts",
-    "is_missing": "rankfall.report.part_numbers",
-    "row_of_parts": "rankfall.report.part_numbers:row_of",
-    "ARCHITECTURE_PARTS": "rankfall.report.settings:MADE_OF",
-    "select_rows": "rankfall.report.selection:select",
-    "FIGURE_WIDTH": "rankfall.report.style:WIDTH",
-    "make_canvas": "rankfall.report.style:canvas",
-    "number_variants": "rankfall.report.settings",
-    "TESTED_ROWS": "rankfall.use.training:TESTED",
-}
 ROOMS = ("watch",)  # modules that are public as they are
+
+
+def _read_public() -> dict[str, str]:
+    """Return the names that the imports above give to type checkers: name -> its module, and its name there if that differs."""
+    with open(__file__, encoding="utf-8") as file:
+        imports = [line.split() for line in file if line.startswith("    from rankfall.")]
+    return {
+        public: module if public == name else f"{module}:{name}"
+        for _, module, _, name, _, public in imports
+        if public not in ROOMS
+    }
+
+
+PUBLIC = _read_public()
 __all__ = [*PUBLIC, *ROOMS]
 
 

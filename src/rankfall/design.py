@@ -190,9 +190,13 @@ def names(design: type) -> tuple[str, ...]:
     return tuple(item.name for item in fields(design) if item.name != "name")
 
 
-@functools.cache
 def parts(design: type) -> Mapping[str, str]:
     """Return field -> kind for the fields that name a component."""
+    return _parts(design)
+
+
+@functools.cache
+def _parts(design: type) -> Mapping[str, str]:
     metadata = {item.name: item.metadata for item in fields(design) if {"folder", "kind"} & item.metadata.keys()}
     return MappingProxyType({name: values.get("kind", name) for name, values in metadata.items()})
 
