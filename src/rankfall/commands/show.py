@@ -44,6 +44,7 @@ def run(args: argparse.Namespace) -> int:
 def find(start: str, store: "Store") -> "CellRecord":
     """Return the cell with this key, or the only cell whose key starts with `start`."""
     from rankfall.errors import RankfallError
+    from rankfall.report.labels import few
 
     if not store.root.is_dir():
         raise RankfallError(f"{store.root} is missing: pass --results FOLDER, the folder of a run's results")
@@ -53,10 +54,8 @@ def find(start: str, store: "Store") -> "CellRecord":
         problem = f"key {start!r}: no cell of {store.root} ({len(keys)} cells) has a key that starts with it"
         raise RankfallError(f"{problem}\n  fix: name the run that has it, --results FOLDER")
     if len(matches) > 1:
-        more = f" and {len(matches) - NAMED} more" if len(matches) > NAMED else ""
-        raise RankfallError(
-            f"key {start!r}: {len(matches)} cells have keys that start with it ({', '.join(matches[:NAMED])}{more}); give more characters"
-        )
+        found = ", ".join(few(matches, NAMED))
+        raise RankfallError(f"key {start!r}: {len(matches)} cells have keys that start with it ({found})\n  fix: give more characters")
     return store.find_cells(matches)[matches[0]]
 
 

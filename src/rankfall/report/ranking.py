@@ -22,7 +22,6 @@ LEVEL = 0.95  # confidence level of an interval
 FEWEST = 2  # least number of shared seeds for an interval
 ROUNDING = 1e-9  # a relative difference up to this is rounding
 UNDECIDED = "one seed: not decided"
-UNSHARED = "fewer than two shared seeds: not decided"
 
 
 @dataclass(frozen=True)
@@ -169,11 +168,9 @@ def find_extreme(rows: DataFrame, headline: Headline, setting: Setting, *, most:
 
 
 def say_standing(rows: DataFrame, headline: Headline) -> str:
-    """Return why several rows share the first place: `a tie`, or that the comparison is undecided."""
+    """Return why several rows share the first place: a tie, or too few shared seeds."""
     evidence = weigh(rows, headline)
-    if not evidence.decidable.any():
-        return UNDECIDED
-    return UNSHARED if any(evidence.against(row).isna().any() for row in rows.index) else "a tie"
+    return "not decided" if any(evidence.against(row).isna().any() for row in rows.index) else "a tie"
 
 
 def average(rows: DataFrame, value: str, by: str) -> DataFrame:

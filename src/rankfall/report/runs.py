@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from rankfall.annotations import DataFrame, Series
 from rankfall.errors import RankfallError
-from rankfall.report.labels import many
+from rankfall.report.labels import few, many
 from rankfall.report.schema import CELL_COLUMNS, Table, schema, table_names
 from rankfall.report.tables import about_of
 
@@ -182,5 +182,4 @@ def as_lines(differences: dict[str, list[Difference]], code: Mapping[str, int] |
             yield f"  {difference.column + ': ' if difference.column else ''}{rows}{difference.what}"
             if difference.whose:
                 entries = [f"{entry} ({count})" for entry, count in difference.whose.items()]
-                more = f" and {len(entries) - ENTRIES} more" if len(entries) > ENTRIES else ""
-                yield f"    rows of {', '.join(entries[:ENTRIES])}{more}"
+                yield f"    rows of {', '.join(few(entries, ENTRIES))}"

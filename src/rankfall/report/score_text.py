@@ -1,7 +1,7 @@
 """The scorecard as text: numbers in the format of figures, lines for a terminal, and a LaTeX table (booktabs); other tables as LaTeX."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from math import isfinite
 from textwrap import wrap
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rankfall.annotations import DataFrame, Series
 from rankfall.errors import RankfallError, suggest
 from rankfall.report.headlines import Headline, headlines
-from rankfall.report.labels import AT_FLOOR, many, write_float, write_residual
+from rankfall.report.labels import AT_FLOOR, many, span_counts, write_float, write_residual
 from rankfall.report.looks import label
 from rankfall.report.part_numbers import is_missing
 from rankfall.report.ranking import say_span
@@ -23,7 +23,6 @@ ABSENT = "–"
 HEADING = 14  # letters of a line of a heading in LaTeX
 ACROSS = 7  # numbers of a LaTeX table that stand side by side; more run down
 FITTED = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"  # no wider than the text
-NAMED = 6  # largest number of rows or columns that are listed with another number of seeds
 SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", '"': r"\textquotedbl{}",
@@ -157,42 +156,19 @@ def notes(rows: DataFrame) -> Iterator[str]:
 
 
 def say_seeds(rows: DataFrame, shown: Sequence[Headline]) -> str:
-    """Write the number of seeds of the means: the most frequent count, and the rows and columns that have another."""
-    counts = {
-        (name_row(row), headline.title): int(row[f"{headline.name}_seeds"])
-        for _, row in rows.iterrows()
-        for headline in shown
-        if headline.counted == "seed" and not headline.components and not is_missing(row[f"{headline.name}_seeds"])
-    }
-    timed = "; ".join(filter(None, (say_readings(rows, headline) for headline in shown)))
-    if not counts:
-        return timed or "no number of networks"
-    common = max(sorted(set(counts.values()), reverse=True), key=list(counts.values()).count)
-    text = f"mean ± deviation over {many(common, 'seed')}" if max(counts.values()) > 1 else "of one seed"
-    others = say_others(counts, common)
-    return text + (f" ({others})" if others else "") + (f"; {timed}" if timed else "")
-
-
-def say_readings(rows: DataFrame, headline: Headline) -> str:
-    """Write how many readings a number is the median of; empty if it is a mean over seeds or the same for all networks of some parts."""
-    counts = () if headline.components or headline.counted == "seed" else rows[f"{headline.name}_seeds"].dropna()
-    span = say_span(counts, "{:.0f}".format)
-    return f"{headline.title}: median ± deviation over {span} {headline.counted}s" if span else ""
-
-
-def say_others(counts: Mapping[tuple[str, str], int], common: int) -> str:
-    """Write the numbers with another count of seeds, as `causal 3`: whole rows, whole columns, or single numbers."""
-    others = {place: count for place, count in counts.items() if count != common}
-    counted: dict[str, int] = {}
-    for axis in (0, 1):
-        for name in dict.fromkeys(place[axis] for place in others):
-            values = {count for place, count in counts.items() if place[axis] == name}
-            if len(values) == 1:
-                counted[name] = values.pop()
-        others = {place: count for place, count in others.items() if place[axis] not in counted}
-    counted |= {f"{title} of {row}": count for (row, title), count in others.items()}
-    phrases = [f"{name} {count}" for name, count in counted.items()]
-    return ", ".join(phrases[:NAMED] + [f"{len(phrases) - NAMED} more with other counts"] * (len(phrases) > NAMED))
+    """Write how many seeds, or readings of a clock, the numbers are means of."""
+    networks = [headline for headline in shown if not headline.components]
+    counts = [
+        count
+        for headline in networks
+        if headline.counted == "seed"
+        for count in rows[f"{headline.name}_seeds"].dropna()
+    ]
+    phrases = [f"mean ± deviation over {span_counts(counts, 'seed')}"] * bool(counts)
+    for headline in networks:
+        span = span_counts(rows[f"{headline.name}_seeds"].dropna(), headline.counted)
+        phrases += [f"{headline.title}: median ± deviation over {span}"] * (headline.counted != "seed" and bool(span))
+    return "; ".join(phrases) or "no number of networks"
 
 
 def as_latex(

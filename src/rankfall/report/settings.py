@@ -15,7 +15,7 @@ from rankfall.design import UNREAD, Architecture, Training, names
 from rankfall.errors import RankfallError, suggest
 from rankfall.filters import parts
 from rankfall.report.headlines import Headline, headlines
-from rankfall.report.labels import labels
+from rankfall.report.labels import few, labels
 from rankfall.report.looks import label
 from rankfall.report.part_numbers import is_missing
 
@@ -113,8 +113,7 @@ def differences(table: DataFrame, by: str = "architecture", but: Sequence[str] =
 def say_differ(table: DataFrame) -> str:
     """Write a clause for numbers of several settings: `, which differ in setting too (depth 2, width 8; depth 4, width 16)`."""
     phrases = sorted({words for words in differences(table, but=["training"]).values() if words})
-    more = [f"{len(phrases) - NAMED} more"] if len(phrases) > NAMED else []
-    return f", which differ in setting too ({'; '.join(phrases[:NAMED] + more)})" if phrases else ""
+    return f", which differ in setting too ({'; '.join(few(phrases, NAMED))})" if phrases else ""
 
 
 def settings_in(scores: DataFrame, counted: Sequence[Headline] | None = None) -> list[Setting]:

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rankfall.annotations import DataFrame
-from rankfall.report.headlines import Headline, by_name
-from rankfall.report.labels import join, many
+from rankfall.report.headlines import by_name
+from rankfall.report.labels import join, many, span_counts
 from rankfall.report.page.question import Question, Read
 from rankfall.report.processors import describe_mixture
 from rankfall.report.quantities import declarations_of
@@ -55,14 +55,9 @@ def answer(question: Question, read: Read, setting: Setting | None) -> Iterator[
     chosen = setting or max(settings_in(answered, headlines), key=lambda candidate: counts.get(candidate.label, 0))
     rows = rows_at(answered, chosen)
     if len(rows) and (sentence := question.say(rows, chosen)):
-        yield Finding(question.name, sentence, question.study, chosen.label, count_seeds(rows, headlines))
-
-
-def count_seeds(rows: DataFrame, headlines: Sequence[Headline]) -> str:
-    """Write the number of seeds, or of readings, of the numbers of these rows."""
-    counts = sorted({int(count) for headline in headlines for count in rows[f"{headline.name}_seeds"].dropna()})
-    largest = many(counts[-1], headlines[0].counted) if counts else ""
-    return largest if len(counts) < 2 else f"{counts[0]} to {largest}"
+        counts = [count for headline in headlines for count in rows[f"{headline.name}_seeds"].dropna()]
+        seeds = span_counts(counts, headlines[0].counted)
+        yield Finding(question.name, sentence, question.study, chosen.label, seeds)
 
 
 def choose_findings(answers: Sequence[Finding]) -> list[Finding]:
