@@ -121,10 +121,10 @@ def provenances(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for row in cells:
         record = {"status": row["status"], "reason": row["reason"], "labels": [row["task"], row["architecture"], row["training"]],
                   "seed": row["seed"], "code": {"rankfall/nets/network.py": "0123456789ab"}, "versions": {"torch": "2", "python": "3"},
+                  "content": {"architecture": row["architecture"]}, "data_key": "0",
                   "device": "cpu", "host": "here", "seconds": row["seconds"], "final": {"test": {"loss": float("nan")}}}  # fmt: skip
-        known = provenance(row["key"], record)
         snippet = f"grid:\n- {{architecture: {row['architecture']}, seed: @seed@}}\n"
-        found.append(known | {"spec": {"architecture": row["architecture"]}, "snippet": snippet, "log": LOG})
+        found.append(provenance(row["key"], record) | {"snippet": snippet, "log": LOG})
     return found
 
 

@@ -199,4 +199,4 @@ def test_a_component_that_raises_in_training_is_named_at_the_end_by_status_and_o
     assert all(why in row["reason"] for row in rows if row["status"] == "failed")
     _, output = run(checkout, "status", "--config", "config.yaml")
     assert "broken" in output and why in output
-    assert "2 are done, 2 failed" in (checkout.results / "report" / "index.html").read_text()
+    assert "2 done, 2 failed" in (checkout.results / "report" / "index.html").read_text()

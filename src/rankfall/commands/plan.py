@@ -151,14 +151,11 @@ def describe_ceilings(plan: "Plan") -> list[str]:
 
 
 def name_depths(architectures: Iterable["Architecture"]) -> str:
-    """Write the names of architectures, those of the same depths together."""
-    depths: dict[str, set[int]] = {}
-    for architecture in architectures:
-        depths.setdefault(architecture.name, set()).add(architecture.depth)
-    by_depths: dict[str, list[str]] = {}
-    for name, its_depths in sorted(depths.items()):
-        by_depths.setdefault(", ".join(map(str, sorted(its_depths))), []).append(name)
-    return "; ".join(f"{', '.join(names)}, depth {depth}" for depth, names in by_depths.items())
+    """Write the names of architectures with their depths."""
+    depths: dict[str, set[str]] = {}
+    for architecture in sorted(architectures, key=lambda architecture: (architecture.name, architecture.depth)):
+        depths.setdefault(architecture.name, set()).add(str(architecture.depth))
+    return "; ".join(f"{name}, depth {', '.join(sorted(its_depths, key=int))}" for name, its_depths in depths.items())
 
 
 KINDS = {

@@ -188,7 +188,7 @@ def to_csv(data: pa.Table, file: BinaryIO) -> None:
 
 def describe_table(data: pa.Table) -> Iterator[str]:
     """Yield the name of a table, its columns with their meanings, and its first rows."""
-    table = declaration(about_of(data)["table"], data)
+    table = declaration(about_of(data)["table"], dict(zip(data.column_names, data.columns)))
     shown = [column for column in table.columns if column.name in data.column_names]
     yield f"{table.name}: {len(data)} rows, {len(data.column_names)} columns"
     width = max(len(column.name) for column in shown)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from rankfall.annotations import DataFrame
 from rankfall.report.headlines import by_name
-from rankfall.report.labels import join, many, span_counts
+from rankfall.report.labels import many, span_counts
 from rankfall.report.page.question import Question, Read
 from rankfall.report.processors import describe_mixture
 from rankfall.report.quantities import declarations_of
@@ -89,16 +89,16 @@ def was_run(cells: DataFrame) -> str:
     minutes = cells.seconds[cells.epochs > 0].fillna(0).sum() / 60
     seeds = cells.groupby(["task", "architecture", "training"]).seed.nunique().max()
     hosts = ", ".join(sorted(cells.device.dropna().unique()))
-    trained = int((cells.epochs > 0).sum())
-    ended = "All are done" if done == len(cells) else f"{done} {'is' if done == 1 else 'are'} done, {', '.join(ends)}"
-    untrained = join(sorted(cells.training[cells.epochs == 0].unique())) if trained < len(cells) else ""
-    untouched = f" and the others left at their random initial weights (training {untrained})" if untrained else ""
-    how = f"{trained} of them" if untouched else "all"
+    trainings = ", ".join(
+        f"{len(part)} of training {name}" + " (random initial weights)" * (not part.epochs.any())
+        for name, part in cells.groupby("training")
+    )
+    ended = ", ".join([f"{done} done", *ends])
     kinds = describe_mixture(cells)
     mixed = f" They are {kinds}, whose last digits differ; means over seeds may mix them." if kinds else ""
     return (
         f"{many(len(cells), 'small network')} of {count_architectures(cells)} on "
-        f"{many(cells.task.nunique(), 'task')}, up to {many(int(seeds), 'random seed')} each, {how} trained{untouched}. "
+        f"{many(cells.task.nunique(), 'task')}, up to {many(int(seeds), 'random seed')} each: {trainings}. "
         f"{ended}; training took {minutes:.1f} minutes by the clock, summed over its jobs ({hosts}).{mixed}"
     )
 

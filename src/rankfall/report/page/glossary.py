@@ -70,26 +70,12 @@ WORDS = {
 }
 
 
-LACKS = {
-    "residual": "skip connections",
-    "mlp": "MLPs",
-    "norm": "norms",
-    "position": "position encoding",
-    "mask": "mask",
-    "sentinels": "special tokens",
-}
-
-
 def say_architecture(cells: DataFrame) -> str:
     """Write the parts of an architecture, with all values of a part that the grid varies."""
     values = {kind: sorted({str(value) for value in cells[kind].dropna()}) for kind in MADE_OF}
-    lacks = [f"no {noun}" for kind, noun in LACKS.items() if values[kind] == ["none"]]
-    present = [
-        f"{kind.replace('_', ' ')} {' or '.join(map(short, names))}"
-        for kind, names in values.items()
-        if names not in ([], ["none"])
-    ]
-    return ", ".join([*present, *lacks])
+    return ", ".join(
+        f"{kind.replace('_', ' ')} {' or '.join(map(short, names))}" for kind, names in values.items() if names
+    )
 
 
 def short(value: str) -> str:
