@@ -35,19 +35,13 @@ if TYPE_CHECKING:
 class Residuals(list[float | None]):
     """The relative residuals |res(X)| / |X| at layers 0 .. L. None: the state has no residual in its number format; see `reason`."""
 
-    def __init__(
-        self, values: Iterable[float | None], floor: Iterable[bool], reason: Iterable[str], note: str = ""
-    ) -> None:
-        super().__init__(values)
-        self.floor = list(floor)  # whether a value is rounding noise
-        self.reason = list(reason)  # why a value is None; empty for other values
-        self.note = note  # what was done without being requested, such as repeating a layer or keeping float64
-
-    @classmethod
-    def from_layers(cls, layers: Iterable[tuple[float | None, bool, str]], note: str = "") -> Residuals:
-        """Return the residuals of layers 0 .. L: value, floor and reason of each."""
+    def __init__(self, layers: Iterable[tuple[float | None, bool, str]], note: str = "") -> None:
+        """`layers`: value, floor and reason of layers 0 .. L."""
         values, floor, reason = zip(*layers)
-        return cls(values, floor, reason, note)
+        super().__init__(values)
+        self.floor: list[bool] = list(floor)  # whether a value is rounding noise
+        self.reason: list[str] = list(reason)  # why a value is None; empty for other values
+        self.note = note  # what was done without being requested, such as repeating a layer or keeping float64
 
     def __repr__(self) -> str:
         """Return the numbers as text, with ~ before those that are rounding noise."""
@@ -183,7 +177,7 @@ def by_layer(stack: Layers, x: Tensor, norm: str) -> Residuals:
         if number:
             low |= relative_difference(residual(state.unit), residual(other.unit), norm) > NOISE
         rows.append(mean_of_samples(relative, low, reason_of(state.unit[0], lost=state.lost[0])))
-    return Residuals.from_layers(rows, stack.note())
+    return Residuals(rows, stack.note())
 
 
 def mean_of_samples(relative: Tensor, low: Tensor, reason: str) -> tuple[float | None, bool, str]:

@@ -59,14 +59,12 @@ def _show(args: argparse.Namespace) -> int:
     columns = [name.strip() for name in (args.columns or "").split(",") if name.strip()]
     if args.table == "scorecard" and not args.csv and (args.out is None or args.latex):
         from rankfall.report.looks import looks
-        from rankfall.report.score_text import as_latex, as_lines, choose
+        from rankfall.report.score_text import as_latex, as_lines
         from rankfall.run.config.looks import check_labels
 
         scores = tables.read_frame(path, "scorecard")
         with looks(check_labels(config) if config else {}, {}):
             if args.latex:
-                if columns:  # errors then name the option
-                    choose(scores, columns, "", "--columns")
                 architectures = list(config.architectures) if config else []
                 return _write(as_latex(scores, columns, args.setting or "", architectures), args.out)
             return _write("\n".join(as_lines(scores, columns, args.setting or "")) + "\n", args.out)

@@ -17,7 +17,7 @@ from rankfall.report.colours import CHANCE, colours
 from rankfall.report.lines import FLOOR, POSITIVE, SHARE, below, collect_labels, on, raise_zeros, summary
 from rankfall.report.looks import label
 from rankfall.report.ranking import say_mean, say_span
-from rankfall.report.selection import among, init_first, one_a_seed, one_of, select, select_asked, select_finished
+from rankfall.report.selection import choose, init_first, one_a_seed, select, select_finished
 from rankfall.report.settings import say_differ
 from rankfall.report.style import WIDTH, Picture, canvas
 
@@ -46,9 +46,8 @@ def figure(
     """Draw the deepest networks of one task that are in all four tables, with a column per training. All architectures are drawn if none is
     named. `tolerance` is relative, for the rank of T."""
     tables = {name: select_finished(read(name), "together", where) for name in TABLES}
-    table, task = one_of(tables["token_identity"], "together", "task", task)
-    table = among(table, "together", "training", trainings)
-    table = among(table, "together", "architecture", architectures)
+    columns = {"task": task, "training": trainings, "architecture": architectures}
+    table, whole, (task,) = choose(read("token_identity"), "together", where, **columns)
     table = table[table.depth == table.depth.max()]
     by = ["architecture", "training"]
     one_a_seed(table, "together", by)
@@ -62,7 +61,6 @@ def figure(
         "own share": own_share(tables["attribution"]),
     }
     cells = table[CELL].drop_duplicates()
-    whole = select_asked(read("token_identity"), where, task=task, training=trainings, architecture=architectures)
     architectures = architectures or sorted(map(str, cells.architecture.unique()))
     shown = [name for name in trainings or init_first(cells.training) if name in set(cells.training)]
     values = {

@@ -9,6 +9,7 @@ from rankfall.report.labels import few, join, many, span_counts
 from rankfall.report.looks import label
 from rankfall.report.processors import describe_mixture
 from rankfall.report.ranking import average, say_mean
+from rankfall.report.selection import reasons_of
 from rankfall.report.settings import differences
 
 FATES = {"diverged": "diverged", "failed": "failed", "missing": "not computed yet"}
@@ -83,11 +84,8 @@ def describe_missing(
         ]
         lost += count_by_reason(undrawn.assign(why=reasons), "network", by)
     if value:
-        null = drawn[drawn[value].isna()].assign(why="")
-        for column in (f"{value}_reason", "value_reason", "refused"):
-            if column in null:
-                null = null.assign(why=null.why.where(null.why != "", null[column].fillna("")))
-        lost += count_by_reason(null, "value", by)
+        null = drawn[drawn[value].isna()]
+        lost += count_by_reason(null.assign(why=reasons_of(null, value)), "value", by)
     return f" Not drawn: {'; '.join(lost)}." if lost else ""
 
 

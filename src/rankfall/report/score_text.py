@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyarrow import Table
 
 ABSENT = "–"
+CHANCE = "(chance)"
 HEADING = 14  # letters of a line of a heading in LaTeX
 ACROSS = 7  # numbers of a LaTeX table that stand side by side; more run down
 FITTED = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"  # no wider than the text
@@ -110,10 +111,20 @@ def choose(scores: DataFrame, columns: Sequence[str], setting: str, where: str) 
     return at, [headline for headline in chosen if columns or rows[headline.name].notna().any()]
 
 
-def as_lines(scores: DataFrame, columns: Sequence[str] = (), setting: str = "") -> Iterator[str]:
-    """Yield lines for one setting or for all, with a line per architecture and a column per number."""
+def score_grid(rows: DataFrame, shown: Sequence[Headline], between: str = "±") -> DataFrame:
+    """Return the numbers of architectures as text, with a last row for their chance if any number has one."""
     from pandas import DataFrame
 
+    texts = {headline.name: [write_score(row, headline, between) for _, row in rows.iterrows()] for headline in shown}
+    grid = DataFrame(texts, index=[name_row(row) for _, row in rows.iterrows()])
+    chances = [write_chance(rows, headline) for headline in shown]
+    if any(chances):
+        grid.loc[CHANCE] = chances
+    return grid
+
+
+def as_lines(scores: DataFrame, columns: Sequence[str] = (), setting: str = "") -> Iterator[str]:
+    """Yield lines for one setting or for all, with a line per architecture and a column per number."""
     settings = settings_in(scores)
     meanings: dict[str, str] = {}
     count = many(len(settings), "setting")
@@ -124,14 +135,8 @@ def as_lines(scores: DataFrame, columns: Sequence[str] = (), setting: str = "") 
         rows = rows_at(scores, at)
         yield ""
         yield f"{at.label} ({at.sizes}); {say_seeds(rows, shown)}"
-        cells = {headline.name: [write_score(row, headline) for _, row in rows.iterrows()] for headline in shown}
-        names = [name_row(row) for _, row in rows.iterrows()]
-        chances = {headline.name: write_chance(rows, headline) for headline in shown}
-        if any(chances.values()):
-            names.append("(chance)")
-            cells = {name: [*values, chances[name]] for name, values in cells.items()}
-        lines = DataFrame(cells, index=names)
-        written = lines.to_string(line_width=158).splitlines() if shown else names
+        grid = score_grid(rows, shown)
+        written = grid.to_string(line_width=158).splitlines() if shown else grid.index
         yield from (f"  {line}" for line in written if line.strip())
         yield from (f"  {note}" for note in [*notes(rows), *list_attainable(rows, shown)])
     yield ""
@@ -191,21 +196,16 @@ def as_latex(
         f"{len(shown)} numbers; `--columns A,B` chooses: {','.join(headline.name for headline in shown)}",
         r"\usepackage{booktabs,graphicx}",
     ]
-    chances = [math(write_chance(rows, headline).replace(" to ", "$--$")) for headline in shown]
-    grid = [["chance", *chances]] * any(chances)
-    grid[:0] = [
-        [escape(name_row(row)), *(math(write_score(row, headline, r" \pm ")) for headline in shown)]
-        for _, row in rows.iterrows()
-    ]
-    if len(shown) > ACROSS:  # numbers run down
-        grid = [list(line) for line in zip(["", *(escape(headline.title) for headline in shown)], *grid)]
-        head = grid.pop(0)
+    grid = score_grid(rows, shown, r" \pm ").rename(index=escape)
+    grid = grid.map(lambda text: math(text.replace(" to ", "$--$")))
+    if len(shown) > ACROSS:
+        grid.columns = [escape(headline.title) for headline in shown]
+        head, body = ["", *grid.index], [write_line(line) for line in grid.T.itertuples()]
     else:
         heads = [r"\\".join(map(escape, wrap(headline.title, HEADING))) for headline in shown]
         head = ["architecture", *(rf"\shortstack[r]{{{head}}}" for head in heads)]
-    body = [write_line(line) for line in grid]
-    if any(chances) and len(shown) <= ACROSS:
-        body.insert(len(rows), r"\midrule")
+        body = [write_line(line) for line in grid.itertuples()]
+        body[len(rows) :] = [line for chances in body[len(rows) :] for line in (r"\midrule", chances)]
     return "\n".join(
         [*(f"% {' '.join(note.split())}" for note in comments), *write_tabular(head, body, "l" + "r" * (len(head) - 1))]
     )

@@ -8,7 +8,7 @@ these have one value. If they have several, such networks have a separate settin
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from rankfall.annotations import DataFrame, Series
 from rankfall.design import UNREAD, Architecture, Training, names
@@ -17,7 +17,6 @@ from rankfall.filters import parts
 from rankfall.report.headlines import Headline, headlines
 from rankfall.report.labels import few, labels
 from rankfall.report.looks import label
-from rankfall.report.part_numbers import is_missing
 
 # Parts of every label. A label has other parts if settings with equal values of these differ in them.
 ALWAYS = ("task", "training", "depth")
@@ -123,13 +122,9 @@ def settings_in(scores: DataFrame, counted: Sequence[Headline] | None = None) ->
     counted = headlines() if counted is None else counted
     numbers = scores[[headline.name for headline in counted]].notna().sum(axis=1).groupby(scores.setting).sum()
     untrained = bool(counted) and all(headline.first == "untrained" for headline in counted)
-    parts = ["setting", "task", "training", "trained", "depth", "width", "heads", "dtype"]
-    settings = [
-        Setting(label, task, training, bool(trained), depth, width, None if is_missing(heads) else int(heads), dtype)
-        for label, task, training, trained, depth, width, heads, dtype in scores.drop_duplicates("setting")[
-            parts
-        ].itertuples(index=False)
-    ]
+    rows = scores.drop_duplicates("setting").rename(columns={"setting": "label"})
+    rows = rows[[field.name for field in fields(Setting)]].astype({"heads": "Int64"}).astype(object)
+    settings = [Setting(**row) for row in rows.where(rows.notna(), None).to_dict("records")]
     return sorted(
         settings,
         key=lambda setting: (-numbers[setting.label], setting.trained == untrained, -setting.depth, setting.label),

@@ -11,7 +11,16 @@ from rankfall.errors import RankfallError
 from rankfall.report.headlines import Headline
 from rankfall.report.quantities import STUDIES
 from rankfall.report.ranking import shade
-from rankfall.report.score_text import choose, is_equal, list_attainable, name_row, say_seeds, write_chance, write_score
+from rankfall.report.score_text import (
+    choose,
+    is_equal,
+    list_attainable,
+    name_row,
+    say_seeds,
+    score_grid,
+    write_chance,
+    write_score,
+)
 from rankfall.report.settings import Setting, rows_at, say_setting
 from rankfall.report.style import WIDTH, Picture, canvas
 
@@ -59,8 +68,8 @@ def scorecard(
 def draw(panel: Axes, table: DataFrame, shown: list[Headline], setting: Setting, across: bool) -> None:
     """Draw a square for each number, a column for each headline if `across`, else a row."""
     shades = np.array([shade(table, headline, setting) for headline in shown]).T
-    words: np.ndarray = np.array([[write_score(row, headline) for headline in shown] for _, row in table.iterrows()])
-    titles, names = [headline.title for headline in shown], [name_row(row) for _, row in table.iterrows()]
+    grid = score_grid(table, shown).iloc[: len(table)]
+    words, titles, names = grid.to_numpy(), [headline.title for headline in shown], list(grid.index)
     seaborn.heatmap(
         shades if across else shades.T,
         ax=panel,
