@@ -1,7 +1,7 @@
 """The measurements of the claims' experiments, and their figure: a panel per claim, with the numbers of its paper if there are any."""
 
 import textwrap
-from collections.abc import Callable
+from functools import partial
 
 from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
@@ -39,20 +39,15 @@ MOST = 2  # thresholds of a rule on one side of a quantity, such as one for each
 LEVELS = [(f"rule: {side}" + f" ({at + 1})" * (at > 0), side, at) for side in SIDES for at in range(MOST)]
 
 
-def rule(side: str, index: int) -> Callable[[DataFrame], list[float]]:
-    """Return a function that gives each row of the evidence threshold number `index` of its claim's rule on its quantity and this side,
-    or NaN."""
-
-    def column(rows: DataFrame) -> list[float]:
-        by_quantity: dict[tuple[str, str], list[float]] = {}
-        for claim in declared_claims():
-            for number in claim.thresholds:
-                if number.side == side:
-                    by_quantity.setdefault((claim.name, number.quantity), []).append(float(number))
-        by_row = (by_quantity.get(key, []) for key in zip(rows.claim, rows.quantity, strict=True))
-        return [numbers[index] if index < len(numbers) else float("nan") for numbers in by_row]
-
-    return column
+def thresholds_of(rows: DataFrame, side: str, index: int) -> list[float]:
+    """Return for each row of the evidence threshold number `index` of its claim's rule on its quantity and this side, or NaN."""
+    by_quantity: dict[tuple[str, str], list[float]] = {}
+    for claim in declared_claims():
+        for number in claim.thresholds:
+            if number.side == side:
+                by_quantity.setdefault((claim.name, number.quantity), []).append(float(number))
+    by_row = (by_quantity.get(key, []) for key in zip(rows.claim, rows.quantity, strict=True))
+    return [numbers[index] if index < len(numbers) else float("nan") for numbers in by_row]
 
 
 CHARTS = (
@@ -69,7 +64,7 @@ CHARTS = (
         named_by="quantity",
         scale="wide",
         beside=tuple(Level(name, name) for name, _, _ in LEVELS),
-        derive={name: rule(side, at) for name, side, at in LEVELS},
+        derive={name: partial(thresholds_of, side=side, index=at) for name, side, at in LEVELS},
         study="claims",
         place=10,
     ),
@@ -119,23 +114,13 @@ def figure(read: Read, *, claims: list[str] = []) -> Picture:
     main = concat(parts, ignore_index=True)
     return Picture(
         figure,
-        f"What decides claims: means over seeds, bands one standard deviation{say_marks(panels)}. "
+        "What decides claims: means over seeds, bands one standard deviation; dashed: what theory says; dotted: what rules compare with; "
+        "crosses: published numbers. "
         + " ".join(f"{name.replace('_', ' ').capitalize()}: {by_name[name].says}" for name in shown)
         + f" Of the lines, {', '.join(left_out)} are drawn." * bool(left_out)
         + describe_missing(main.assign(claim=main.claim.str.replace("_", " ")), ["claim"], "value"),
         main[main.value.notna()],
     )
-
-
-def say_marks(panels: list[Axes]) -> str:
-    """Explain the marks that are drawn besides the lines of means."""
-    labels = {str(artist.get_label()) for panel in panels for artist in (*panel.get_lines(), *panel.collections)}
-    meanings = {
-        "_theory": "dashed lines are what theory says",
-        "_threshold": "dotted lines are what rules compare with",
-        "_published": "crosses are published numbers",
-    }
-    return "".join(f"; {text}" for label, text in meanings.items() if label in labels)
 
 
 def lines_of(rows: DataFrame) -> list[str]:

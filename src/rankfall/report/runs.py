@@ -171,7 +171,7 @@ def code_differences(first: Codes, second: Codes) -> dict[str, int]:
 def as_lines(differences: dict[str, list[Difference]], code: Mapping[str, int] | None = None) -> Iterator[str]:
     """Yield lines for a terminal: differing code, a line per table, and for each difference a line and another with entries of the grid."""
     for file, cells in (code or {}).items():
-        yield f"code: {file} differs, for {cells} cell{'s' * (cells != 1)}"
+        yield f"code: {file} differs, for {many(cells, 'cell')}"
     for table, unequal in differences.items():
         yield f"{table}: {'equal' if not unequal else many(len(unequal), 'difference')}"
         for difference in unequal:

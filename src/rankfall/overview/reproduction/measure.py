@@ -168,7 +168,6 @@ class Searched:
         self.unfinished = (frame.status != "done").to_numpy() if self.of_cells else np.zeros(len(frame), bool)
         self.known = (frame.status != "missing").to_numpy() if self.of_cells else np.ones(len(frame), bool)
         self.met = cache(self._met)
-        self.column = cache(self._column)
         self.groups = cache(self._groups)
 
     def _met(self, name: str, wanted: str) -> np.ndarray:
@@ -177,7 +176,7 @@ class Searched:
         fits: np.ndarray = values.isin([value for value in values.dropna().unique() if reads(value, wanted)]).to_numpy()
         return fits if name in CELL else fits | self.unfinished
 
-    def _column(self, name: str) -> Series:
+    def column(self, name: str) -> Series:
         """Return a column as floats, with NaN for nulls."""
         return self.frame[name].astype("Float64").astype(float)
 

@@ -9,6 +9,7 @@ import seaborn
 from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.report.headlines import Headline
+from rankfall.report.labels import many
 from rankfall.report.quantities import STUDIES
 from rankfall.report.ranking import shade
 from rankfall.report.score_text import (
@@ -100,9 +101,8 @@ def caption(
     table: DataFrame, setting: Setting, shown: list[Headline], equal: list[Headline], omitted: int, others: int
 ) -> str:
     """Describe what is shown and what is left out."""
-    count = f"{len(table)} architecture{'s' * (len(table) != 1)}"
-    more = f" {omitted} more of this setting are in the table." if omitted else ""
-    more += f" {others} other setting{'s are' if others > 1 else ' is'} in the table." if others else ""
+    count = many(len(table), "architecture")
+    more = f" In the table: {many(omitted, 'more row')} of this setting, {many(others, 'other setting')}."
     lost = [f"{name_row(row)} ({row.done} of {row.cells})" for _, row in table[table.done < table.cells].iterrows()]
     chances = [f"{headline.title} {chance}" for headline in shown if (chance := write_chance(table, headline))]
     beside = f" Chance: {'; '.join(chances)}." if chances else ""
