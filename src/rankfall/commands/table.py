@@ -102,27 +102,20 @@ def _combine(args: argparse.Namespace) -> int:
     """Combine the files of a table's shards into one."""
     from rankfall.errors import RankfallError
     from rankfall.report import tables
+    from rankfall.report.labels import many
+    from rankfall.run.config.types import read
+    from rankfall.run.plan.cell import digest
 
     if args.config is None:
         raise RankfallError("table --name: --config says which configuration's table to make")
     planned = _planned.plan_job(args, "table", args.name)
-    parts = planned.inputs  # by the plan: a command line has no room for thousands
+    # By the plan, because a command line has no room for thousands of files.
+    parts = [planned.results / file for file in planned.job.inputs]
     out = args.out or planned.table_file(args.name)
     if out.suffix != ".parquet":
         raise RankfallError(
             f"table --name: --out {out}: shards are combined into a .parquet file; `rankfall table {args.name} --out {out}` exports it"
         )
-    rows = tables.combine(args.name, parts, out, config_digest(args.config))
-    print(f"{out}: {rows} rows from {len(parts)} file{'s' * (len(parts) != 1)}")
+    rows = tables.combine(args.name, parts, out, digest(read(args.config)))
+    print(f"{out}: {rows} rows from {many(len(parts), 'file')}")
     return 0
-
-
-def config_digest(path: Path) -> str:
-    """Return the digest that identifies a configuration in metadata. It depends on the values, not on their order and notation."""
-    import hashlib
-    import json
-
-    from rankfall.run.config.types import read
-
-    values = read(path)
-    return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:16]

@@ -77,9 +77,9 @@ WIDE = 16  # a positive axis that spans this factor is logarithmic
 PANELS = 12  # panels, if no claims are named
 THEORY = ("limit", "recursion", "theory")  # first words of the names of lines that say what another line should be
 LINES = 12  # of a legend
-AMONG = 2  # the most lines whose names are placed among them
+AMONG = 3  # the most lines whose names are placed among them
+RULE = "rule: "
 INK = "#444444"  # the colour of what is neither measured nor part of a line
-EDGE = 0.07  # the share of an axis that a name needs
 FAR = 1e3  # values that span this factor beyond one are drawn by their logarithms
 
 
@@ -163,43 +163,23 @@ def draw(panel: Axes, rows: DataFrame, claim: Claim, verdict: str, lines: list[s
         panel.set_xscale("log")
         panel.xaxis.set_minor_formatter(NullFormatter())
     draw_thresholds(panel, claim, quantity)
-    handles = [line for line in panel.get_lines() if str(line.get_label()) in palette]
+    handles = {str(line.get_label()): line for line in panel.get_lines()}
+    handles = {name: line for name, line in handles.items() if name in palette or name.startswith(RULE)}
     # Many lines leave no room for their names among them.
     place = (
         {"loc": "upper center", "bbox_to_anchor": (0.45, -0.22), "ncols": 2, "columnspacing": 0.8, "handlelength": 1.2}
         if len(handles) > AMONG
         else {"loc": "best"}
     )
-    panel.legend(handles, [str(line.get_label()) for line in handles], fontsize=6, **place)
+    panel.legend(list(handles.values()), list(handles), fontsize=6, **place)
 
 
 def draw_thresholds(panel: Axes, claim: Claim, quantity: str) -> None:
-    """Draw a named line for each threshold of the rule on this quantity that the axis can show."""
-    drawn = [number for number in claim.thresholds if number.quantity == quantity]
-    if panel.get_yscale() == "log":
-        drawn = [number for number in drawn if number > 0]
-    for number in drawn:
-        panel.axhline(float(number), color=INK, linestyle=":", linewidth=1.0, label="_threshold")
-    # A name is on the side that the rule names, unless the axis ends there. Names of "below" are at the left end, others at the right.
-    for number in drawn:
-        under = number.side == "below"
-        height = panel.transAxes.inverted().transform(panel.transData.transform((panel.get_xlim()[0], float(number))))[
-            1
-        ]
-        over = height < EDGE if under else height < 1 - EDGE
-        panel.annotate(
-            f"rule: {number.side} {float(number):.3g}",
-            (0.0 if under else 1.0, float(number)),
-            xycoords=("axes fraction", "data"),
-            xytext=(3 if under else -3, 2 if over else -2),
-            textcoords="offset points",
-            ha="left" if under else "right",
-            va="bottom" if over else "top",
-            fontsize=6,
-            color=INK,
-            bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.5},
-            zorder=4,
-        )
+    """Draw a line for each threshold of the rule on this quantity that the axis can show."""
+    for number in claim.thresholds:
+        if number.quantity == quantity and (number > 0 or panel.get_yscale() != "log"):
+            name = f"{RULE}{number.side} {float(number):.3g}"
+            panel.axhline(float(number), color=INK, linestyle=":", linewidth=1.0, label=name)
 
 
 def scale_values(panel: Axes, rows: DataFrame) -> None:

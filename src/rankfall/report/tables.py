@@ -12,7 +12,6 @@ import io
 import json
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -24,6 +23,7 @@ from rankfall.annotations import DataFrame
 from rankfall.disk import atomic
 from rankfall.disk import write as write_file
 from rankfall.errors import RankfallError, suggest
+from rankfall.modules import version_of
 from rankfall.report.conform import conform, declaration
 from rankfall.report.quantities import set_user_headlines, user_quantities
 from rankfall.report.schema import finds_headlines, schema
@@ -36,7 +36,7 @@ def provenance(config: str = "", cell_keys: Iterable[str] = (), device: str = ""
     """Return the provenance for a table's metadata: digests of configuration and cells, versions (without importing anything), device and
     time of writing. The machine that trained a cell is in the row of the cell.
     """
-    versions = {"python": platform.python_version()} | {package: _version(package) for package in PACKAGES}
+    versions = {"python": platform.python_version()} | {package: version_of(package) for package in PACKAGES}
     return {
         "config": config,
         "cells": hashlib.sha256("\n".join(sorted(set(cell_keys))).encode()).hexdigest()[:16],
@@ -133,14 +133,6 @@ def about_of(data: pa.Table | pa.Schema) -> dict[str, str]:
     stored = (data if isinstance(data, pa.Schema) else data.schema).metadata or {}
     pairs = {key.decode(): value.decode() for key, value in stored.items()}
     return {key.removeprefix("rankfall."): value for key, value in pairs.items() if key.startswith("rankfall.")}
-
-
-def _version(package: str) -> str:
-    """Return the version of an installed package, or an empty text."""
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 FORMS = ("csv", "parquet")

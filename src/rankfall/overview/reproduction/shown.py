@@ -60,7 +60,7 @@ def say_published(read: ReadIfThere) -> tuple[str, str]:
     holds, others = int(judged.holds.astype(bool).sum()), int(table.holds.isna().sum())
     return (
         f"{holds} of {many(len(judged), 'comparison')} do, at the sizes and settings of this run; "
-        f"{many(others, 'published number')} without a counterpart here.",
+        f"published numbers without a counterpart here: {others}.",
         "",
     )
 

@@ -13,7 +13,7 @@ from rankfall.report.labels import many, span_counts
 from rankfall.report.page.question import Question, Read
 from rankfall.report.processors import describe_mixture
 from rankfall.report.quantities import declarations_of
-from rankfall.report.settings import DESIGN, Setting, rows_at, settings_in
+from rankfall.report.settings import DESIGN, rows_at, settings_in
 
 ASKED = ("rank", "position", "identity")  # the three questions
 SHOWN = 5  # findings that the page shows at first
@@ -30,18 +30,18 @@ class Finding:
     seeds: str = ""
 
 
-def findings(read: Read, setting: Setting | None = None) -> list[Finding]:
-    """Return the answers to all questions that the tables can answer, most important first. `setting`: the setting of all networks."""
+def findings(read: Read) -> list[Finding]:
+    """Return the answers to all questions that the tables can answer, most important first."""
     answers: list[Finding] = []
     for question in declarations_of("sentence"):
         if isinstance(question, Question):
-            answers += answer(question, read, setting)
+            answers += answer(question, read)
         elif (sentence := question.say(read))[0]:
             answers.append(Finding(question.name, sentence[0], question.study, sentence[1]))
     return answers
 
 
-def answer(question: Question, read: Read, setting: Setting | None) -> Iterator[Finding]:
+def answer(question: Question, read: Read) -> Iterator[Finding]:
     """Yield the answer to a question about the networks of a setting, if there is one."""
     scores = read("scorecard")
     if scores is None:
@@ -52,12 +52,11 @@ def answer(question: Question, read: Read, setting: Setting | None) -> Iterator[
     if not len(answered):
         return
     counts = answered[answered[list(question.numbers)].notna().any(axis=1)].setting.value_counts()
-    chosen = setting or max(settings_in(answered, headlines), key=lambda candidate: counts.get(candidate.label, 0))
+    chosen = max(settings_in(answered, headlines), key=lambda candidate: counts.get(candidate.label, 0))
     rows = rows_at(answered, chosen)
-    if len(rows) and (sentence := question.say(rows, chosen)):
-        counts = [count for headline in headlines for count in rows[f"{headline.name}_seeds"].dropna()]
-        seeds = span_counts(counts, headlines[0].counted)
-        yield Finding(question.name, sentence, question.study, chosen.label, seeds)
+    if sentence := question.say(rows, chosen):
+        seeds = [count for headline in headlines for count in rows[f"{headline.name}_seeds"].dropna()]
+        yield Finding(question.name, sentence, question.study, chosen.label, span_counts(seeds, headlines[0].counted))
 
 
 def choose_findings(answers: Sequence[Finding]) -> list[Finding]:
