@@ -169,15 +169,15 @@ KINDS = {
 def describe_run(run: "dict[str, Estimate]", workers: int) -> str:
     """Return two lines: the processor time of the jobs to do, by kind, and how long a run takes by the clock on this machine. `workers`:
     processes of a job."""
+    from rankfall.report.labels import many
     from rankfall.run.snakemake.estimates import between, by_rule
 
     cores, load, seconds = count_cores(), read_load(), by_rule(run)
     sums = {kind: sum(seconds[rule] for rule in rules) for kind, rules in KINDS.items()}
     parts = ", ".join(f"{kind} {format_duration(total)}" for kind, total in sums.items() if total)
-    count = f"{len(run)} job{'s' * (len(run) != 1)}"
-    work = f"left to do: {count}, about {format_duration(sum(seconds.values()))} of processor time ({parts})"
+    work = f"left to do: {many(len(run), 'job')}, about {format_duration(sum(seconds.values()))} of processor time ({parts})"
     low, high = map(format_duration, between(run, cores, 0.0, workers))
-    clock = f"a run takes {low} to {high} by the clock on {cores} core{'s' * (cores != 1)} that nothing else uses"
+    clock = f"a run takes {low} to {high} by the clock on {many(cores, 'core')} that nothing else uses"
     if load >= BUSY:
         low, high = map(format_duration, between(run, cores, load, workers))
         clock += f"; {low} to {high} at this machine's load of {load:.1f}, if it stays"

@@ -3,6 +3,7 @@
 import argparse
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,18 +60,16 @@ def find(start: str, store: "Store") -> "CellRecord":
 
 def log_of(results: Path, task: str, key: str) -> Path | None:
     """Return the newest log of a job that trained the cell, found by the keys in the tables of the shards."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
+
+    from rankfall.report.tables import open_table
 
     work, suffix = results / "work", ".cells.parquet"
     tables = sorted((work / "train" / task).glob(f"*/*{suffix}"), key=lambda path: path.stat().st_mtime, reverse=True)
     for table in tables:
         log = results / "logs" / table.relative_to(work).with_name(table.name.removesuffix(suffix) + ".log")
-        try:
-            if log.is_file() and key in pq.read_table(table, columns=["key"])["key"].to_pylist():
-                return log
-        except (OSError, pa.ArrowException):  # a damaged table
-            continue
+        if log.is_file() and key in open_table(table, partial(pq.read_table, columns=["key"]))["key"].to_pylist():
+            return log
     return None
 
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rankfall import components
 from rankfall.annotations import DataFrame, Series
 from rankfall.errors import RankfallError
 from rankfall.report.labels import few, many
-from rankfall.report.schema import CELL_COLUMNS, Table, schema, table_names
+from rankfall.report.schema import CELL_COLUMNS, Table, schema
 from rankfall.report.tables import about_of
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def compare_frames(name: str, first: DataFrame, second: DataFrame, tolerance: fl
         yield Difference(name, column, 0, 0, f"only the {'first' if column in first else 'second'} run has this column")
     if first.empty and second.empty:
         return
-    declared = schema(name) if name in table_names() else Table(name, "", ())
+    declared = schema(name) if name in components.names("table") else Table(name, "", ())
     identity = (*(SPEC if "key" in first else ()), *declared.key, CELLS)
     keys = [column for column in identity if column in first and column in second]
     # Equal results may differ in these. Keys of cells depend on the code.

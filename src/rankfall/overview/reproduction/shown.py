@@ -106,8 +106,8 @@ def figure(read: Read, *, most: int = MOST) -> Picture:
 
 def experiment(row: Any) -> str:
     """Return the paper and the place in it where a number appears."""
-    place = row.place.partition(";")[0]
-    return ", ".join(filter(None, (row.source, "curves by layer" if CURVES in row.name else place)))
+    place = "curves by layer" if CURVES in row.name else row.place.partition(";")[0]
+    return ", ".join(filter(None, (row.source, place)))
 
 
 def why(row: Any) -> str:

@@ -71,14 +71,10 @@ def choose_rates(rows: Mapping[Any, Value]) -> Iterator[Value]:
 def about(part: DataFrame) -> dict[str, Any]:
     """Return the columns that identify a row: networks of one design at one setting."""
     first = part.iloc[0]
-    setting = {name: first[name] for name in ("setting", "task", "training", "dtype")}
     return {
-        "architecture": first.architecture,
-        "variant": first.variant,
-        **setting,
+        **{column: first[column] for column in ("architecture", "variant", "setting", "task", "training", "dtype")},
+        **{column: int(first[column]) for column in ("depth", "width")},
         "trained": bool(first.trained),
-        "depth": int(first.depth),
-        "width": int(first.width),
         "heads": None if first.heads == "none" else int(first.heads),
         **{column: text_or_none(first[column]) for column in MADE_OF},
         "cells": len(part),

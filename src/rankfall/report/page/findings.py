@@ -83,8 +83,7 @@ def was_run(cells: DataFrame) -> str:
     """Return sentences on the numbers of networks, architectures, tasks and seeds, and on how training ended."""
     if not len(cells):
         return "No cells: what was measured needs no network of the grid."
-    done = (cells.status == "done").sum()
-    ends = [f"{count} {status}" for status, count in cells.status.value_counts().items() if status != "done"]
+    ended = ", ".join(f"{count} {status}" for status, count in cells.status.value_counts().sort_index().items())
     minutes = cells.seconds[cells.epochs > 0].fillna(0).sum() / 60
     seeds = cells.groupby(["task", "architecture", "training"]).seed.nunique().max()
     hosts = ", ".join(sorted(cells.device.dropna().unique()))
@@ -92,18 +91,11 @@ def was_run(cells: DataFrame) -> str:
         f"{len(part)} of training {name}" + " (random initial weights)" * (not part.epochs.any())
         for name, part in cells.groupby("training")
     )
-    ended = ", ".join([f"{done} done", *ends])
-    kinds = describe_mixture(cells)
+    kinds, names = describe_mixture(cells), cells.architecture.nunique()
+    variants = len(cells[["architecture", *cells.columns.intersection(DESIGN)]].drop_duplicates())
     mixed = f" They are {kinds}, whose last digits differ; means over seeds may mix them." if kinds else ""
     return (
-        f"{many(len(cells), 'small network')} of {count_architectures(cells)} on "
+        f"{many(len(cells), 'small network')} of {many(names, 'architecture')} in {many(variants, 'variant')} on "
         f"{many(cells.task.nunique(), 'task')}, up to {many(int(seeds), 'random seed')} each: {trainings}. "
         f"{ended}; training took {minutes:.1f} minutes by the clock, summed over its jobs ({hosts}).{mixed}"
     )
-
-
-def count_architectures(cells: DataFrame) -> str:
-    """Write the number of architectures by name, and of their variants if the grid sets parts of them."""
-    names = cells.architecture.nunique()
-    variants = len(cells[["architecture", *cells.columns.intersection(DESIGN)]].drop_duplicates())
-    return many(names, "architecture") + f" in {variants} variants" * (variants > names)

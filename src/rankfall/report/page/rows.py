@@ -105,11 +105,10 @@ def encode_column(values: Series) -> dict[str, Any]:
         for place in np.flatnonzero(~np.isfinite(floats)):
             plain[place] = None if math.isnan(plain[place]) else "inf" if plain[place] > 0 else "-inf"
         return {"values": plain}
-    if values.dtype == "Int64":
-        return {"values": values.astype(object).where(values.notna(), None).tolist()}
+    objects = values.astype(object).where(values.notna(), None)
     if pd.api.types.is_integer_dtype(values.dtype):
-        return {"values": values.tolist()}
-    places, distinct = pd.factorize(values.astype(object).where(values.notna(), None), use_na_sentinel=False)
+        return {"values": objects.tolist()}
+    places, distinct = pd.factorize(objects, use_na_sentinel=False)
     return {"of": [None if value is None or value != value else value for value in distinct], "values": places.tolist()}
 
 
