@@ -6,7 +6,7 @@ from pathlib import Path
 
 ARGUMENTS = """
 first FOLDER    folder of results
-second FOLDER   another one
+second FOLDER   the folder that it is compared with
 --tolerance X   largest relative difference that counts as equal (default: 0, bit for bit)
 --json          print JSON
 """
