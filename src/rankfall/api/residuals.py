@@ -153,15 +153,11 @@ def has_inputs(module: Any, states: Any, sizes: dict[str, Any]) -> bool:
 
 def module_residuals(module: Any, inputs: Any, norm: str, blocks: Any, or_states: bool) -> dict[str, Residuals] | None:
     """Return the residuals of a module along its stream, or None if it has no stream and `inputs` may be the states of a layer."""
-    from rankfall.api.models import residuals_of_examined
+    from rankfall.api.models import examine_module, residuals_of_examined
     from rankfall.streams.arguments import NoStream
-    from rankfall.streams.examine import examine
 
-    module = original(module)
-    if not isinstance(module, torch.nn.Module):
-        raise RankfallError(f"inputs and blocks are for an nn.Module, not for {type(module).__name__}")
     try:
-        return residuals_of_examined(examine(module, inputs, blocks=blocks), norm)
+        return residuals_of_examined(examine_module(module, inputs, blocks), norm)
     except NoStream:
         if or_states and blocks is None and isinstance(inputs, Tensor) and inputs.is_floating_point():
             return None

@@ -77,7 +77,9 @@ def _show(args: argparse.Namespace) -> int:
 
         return _write(rows_as_latex(data), args.out)
     if args.csv and args.out is None:
-        tables.to_csv(data, sys.stdout.buffer)
+        from pyarrow import csv
+
+        csv.write_csv(data, sys.stdout.buffer)
     elif args.out is None:
         print("\n".join(tables.describe_table(data)))
     else:
@@ -112,10 +114,6 @@ def _combine(args: argparse.Namespace) -> int:
     # By the plan, because a command line has no room for thousands of files.
     parts = [planned.results / file for file in planned.job.inputs]
     out = args.out or planned.table_file(args.name)
-    if out.suffix != ".parquet":
-        raise RankfallError(
-            f"table --name: --out {out}: shards are combined into a .parquet file; `rankfall table {args.name} --out {out}` exports it"
-        )
     rows = tables.combine(args.name, parts, out, digest(read(args.config)))
     print(f"{out}: {rows} rows from {many(len(parts), 'file')}")
     return 0

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 from pandas import DataFrame, concat
 
-from rankfall.annotations import Read, Series
+from rankfall.annotations import Read
 from rankfall.errors import RankfallError
 from rankfall.identity.attention_identity.shown import RANK, of_heads
 from rankfall.identity.attribution.shown import JACOBIAN, OWN
@@ -125,7 +125,8 @@ def correlations(values: dict[str, DataFrame]) -> DataFrame:
     for first, second in itertools.combinations(values, 2):
         merged = values[first].merge(values[second], on=[*CELL, "layer"], suffixes=("", "_other"))
         for (training, seed), part in merged.groupby(["training", "seed"]):
-            rows.append((training, seed, CORRELATION.format(first, second), spearman(part.value, part.value_other)))
+            related = part.value.rank().corr(part.value_other.rank())  # Spearman's; equal values share a rank
+            rows.append((training, seed, CORRELATION.format(first, second), related))
     groups = DataFrame(rows, columns=["training", "seed", "quantity", "mean"]).groupby(["training", "quantity"])["mean"]
     return (
         groups.agg(["mean", "std", "count"]).set_axis(["mean", "deviation over seeds", "seeds"], axis=1).reset_index()
@@ -155,8 +156,3 @@ def own_share(table: DataFrame) -> DataFrame:
     rows = select(table, JACOBIAN | OWN)
     rows = rows[rows.value.notna()][["key", "layer", "value"]]
     return pd.concat([rows[["key"]].drop_duplicates().assign(layer=0, value=1.0), rows])
-
-
-def spearman(first: Series, second: Series) -> float:
-    """Return Pearson's correlation of the ranks. Equal values share a rank."""
-    return float(first.astype(float).rank().corr(second.astype(float).rank()))

@@ -152,9 +152,7 @@ def notes(rows: DataFrame) -> Iterator[str]:
     lost = []
     for _, row in rows.iterrows():
         reasons = dict.fromkeys(row[column] for column in columns if row[column])
-        lost += [f"{name_row(row)}: {headline}" for headline in reasons]
-        if row.done == 0 and not reasons:
-            lost.append(f"{name_row(row)}: none of {row.cells} networks is done")
+        lost += [f"{name_row(row)}: {why}" for why in reasons]
     yield from dict.fromkeys(lost)
     mixed = rows[rows.processors.notna()]
     yield from (f"{name_row(row)}: means over seeds {row.processors}" for _, row in mixed.iterrows())

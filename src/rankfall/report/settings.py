@@ -190,11 +190,9 @@ def number_variants(cells: DataFrame) -> DataFrame:
     cells = cells.assign(setting=name_settings(cells), trained=cells.epochs > 0)
     filled = cells[[*DESIGN, *BY_TASK]].astype("string").fillna("")
     for part in BY_TASK:
-        several = (
-            filled[part].groupby([cells.architecture, cells.setting, *(filled[name] for name in DESIGN)]).nunique() > 1
-        )
-        names = several[several].index.get_level_values("architecture")
-        filled[part] = filled[part].where(cells.architecture.isin(names), "")
+        alike = filled[part].groupby([cells.architecture, cells.setting, *(filled[name] for name in DESIGN)])
+        several = (alike.transform("nunique") > 1).groupby(cells.architecture).transform("any")
+        filled[part] = filled[part].where(several, "")
     design = filled.groupby([*DESIGN, *BY_TASK], sort=False).ngroup()
     cells = cells.assign(design=design, variant="")
     for _, part in filled.groupby(cells.architecture):

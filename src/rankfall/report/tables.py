@@ -13,7 +13,7 @@ import json
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -161,21 +161,16 @@ def select_columns(data: pa.Table, columns: Sequence[str]) -> pa.Table:
 
 def export(data: pa.Table, path: Path, form: str | None = None) -> None:
     """Write a table to a file in the format of its suffix, or in `form`."""
+    from pyarrow import csv
+
     form = form or path.suffix.removeprefix(".").lower()
     if form not in FORMS:
         raise RankfallError(f"--out {path}: its suffix is neither {' nor '.join(f'.{suffix}' for suffix in FORMS)}")
     with atomic(path) as file:
         if form == "csv":
-            to_csv(data, file)
+            csv.write_csv(data, file)
         else:
             pq.write_table(data, file, compression="zstd")
-
-
-def to_csv(data: pa.Table, file: BinaryIO) -> None:
-    """Write a table to an open file as CSV."""
-    from pyarrow import csv
-
-    csv.write_csv(data, file)
 
 
 def describe_table(data: pa.Table) -> Iterator[str]:

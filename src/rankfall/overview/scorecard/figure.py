@@ -45,8 +45,6 @@ def scorecard(
     table = read("scorecard")
     if architectures:
         table = table[table.architecture.isin(architectures)]
-    if not len(table):
-        raise RankfallError("figure scorecard: it has no architecture, so there is nothing to draw")
     at, chosen = choose(table, numbers, setting, "figure scorecard")
     others = table.setting.nunique() - 1
     table = rows_at(table, at)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 
 from rankfall import components
 from rankfall.annotations import DataFrame, Series
-from rankfall.errors import RankfallError
 from rankfall.filters import parts
 from rankfall.report.headlines import headlines
 from rankfall.report.looks import label
@@ -88,10 +87,7 @@ def short(value: str) -> str:
 def say_component(kind: str, value: str) -> str:
     """Return the first sentence of the docstring of a component's file."""
     name = parts(value)[0]
-    try:
-        described = components.describe(kind, name)
-    except (RankfallError, OSError):
-        return f"a {kind} that is no longer available"
+    described = components.describe(kind, name)
     if described is None:
         return "what fits the task"
     # A file of ours has one component, which its docstring explains; one of a user's may have several.
