@@ -15,7 +15,7 @@ from rankfall.design import UNREAD, Architecture, Training, names
 from rankfall.errors import RankfallError, suggest
 from rankfall.filters import parts
 from rankfall.report.headlines import Headline, headlines
-from rankfall.report.labels import few, labels
+from rankfall.report.labels import few, labels, many
 from rankfall.report.looks import label
 
 # Parts of every label. A label has other parts if settings with equal values of these differ in them.
@@ -49,7 +49,7 @@ class Setting:
     @property
     def sizes(self) -> str:
         """The sizes and number format, which a label omits if they are the same for all settings."""
-        heads = "" if self.heads is None else f", {self.heads} head{'s' * (self.heads != 1)}"
+        heads = "" if self.heads is None else f", {many(self.heads, 'head')}"
         return f"width {self.width}{heads}, {self.dtype}"
 
 
