@@ -18,7 +18,13 @@ from rankfall.report.provenance import provenance
 from rankfall.report.schema import CELL_COLUMNS, schema
 from rankfall.report.settings import USUAL
 
-PARTS = {"block": "attention", "norm_placement": "post", "embedding": "token", "head": "classifier"}
+PARTS = {
+    "task_component": "sorting",
+    "block": "attention",
+    "norm_placement": "post",
+    "embedding": "token",
+    "head": "classifier",
+}
 TYPED = {"float": 0.5, "int": 1, "text": "none", "bool": True}
 LAYERS = 7
 LOG = "3 cells: 0 in store, 3 to train\n3/3 cells in store after 1.5 s"
