@@ -80,8 +80,8 @@ def test_a_seed_that_diverged_is_named_and_not_counted() -> None:
     row = flat("flat1")
     assert row["residual_last"] == pytest.approx(0.2) and row["residual_last_deviation"] is None
     assert (row["residual_last_seeds"], row["residual_last_of"], row["done"]) == (1, 2, 1)
-    assert row["residual_last_lost"] == "1 diverged of 2 seeds: loss not finite at step 3"
-    row, why = flat("flat0", "flat1"), "2 diverged of 2 seeds: loss not finite at step 3"
+    assert row["residual_last_lost"] == "diverged: loss not finite at step 3 (in 1 of 2 seeds)"
+    row, why = flat("flat0", "flat1"), "diverged: loss not finite at step 3 (in 2 of 2 seeds)"
     assert row["residual_last"] is None and row["residual_last_of"] == 2
     assert row["residual_last_reason"] == row["residual_last_lost"] == why
 

@@ -17,13 +17,13 @@ SCALES = (-1, -2, -3, -4, -5, -6)  # log10 of the streams' differences
 def stream_products(
     context: Context, *, depth: int = 64, streams: int = 4, width: int = 16, long: int = 20_000, seeds: int = 20
 ) -> Evidence:
+    rates = log10_rates(range(seeds), long, streams, DEVIATIONS)
     for seed in range(seeds):
         for deviation in DEVIATIONS:
             gains = log10_gains(free(seed, layer, streams, deviation) for layer in range(depth))
             for layer, value in enumerate(gains, 1):
                 yield row(FREE, GAIN, f"1 + {deviation:g} N", layer, seed, value)
-        rates = log10_rates(seed, long, streams, DEVIATIONS)
-        for d, value in zip(DEVIATIONS, rates, strict=True):
+        for d, value in zip(DEVIATIONS, rates[seed], strict=True):
             yield row(FREE, RATE, "1 + d N", d, seed, value)
         for name, (sharpness, rounds) in STOCHASTIC.items():
             maps = [stochastic(seed, layer, streams, sharpness, rounds) for layer in range(depth)]
