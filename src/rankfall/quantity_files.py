@@ -97,8 +97,6 @@ def locate_in_quantity(kind: str, quantity: str) -> Location:
     located = (_locate_in_folder(kind, Path(folder), quantity) for folder in folders)
     location = next((location for location in located if location is not None), None)
     if location is None:
-        if kind == "table" and (file := Path(folders[0]) / "columns.py").is_file():  # where earlier versions looked
-            raise RankfallError(f"{file} is not read: {SHOWN} declares the table\n  fix: move it there, as `columns`")
         files = " or ".join(filter(None, (OWN_FILES.get(kind), SHOWN)))
         raise NotDefined(f"{quantity!r} has no {kind}: {files} in {folders[0]} defines no {OF_A_STUDY[kind]!r}")
     return location

@@ -11,17 +11,13 @@ Rows of both maps sum to one, so the order of contraction is that of softmax, an
 """
 
 import math
-from typing import TYPE_CHECKING
+from typing import Any
 
 from torch import Tensor
 
 from rankfall.nets.attentions._heads import Heads
-from rankfall.nets.masks._mask import Mask
 from rankfall.nets.normalisers.softmax import softmax
 from rankfall.nets.primitives import Initial, Linear, Sizes, constant, parameter
-
-if TYPE_CHECKING:
-    from rankfall.nets.positions._base import Position
 
 PROVIDES = ("weights", "heads")
 IGNORES = ("normaliser",)
@@ -36,16 +32,14 @@ class Differential(Heads):
     def __init__(
         self,
         sizes: Sizes,
-        position: "Position",
+        position: Any,
         normaliser: object,
-        mask: Mask,
-        site: str,
-        *,
+        *parts: Any,
         start: float | None = None,
         norm: bool = True,
         eps: float = 1e-12,
     ) -> None:
-        super().__init__(sizes, position, softmax, mask, site)
+        super().__init__(sizes, position, softmax, *parts)
         inner, d = sizes.heads * sizes.head_width, sizes.head_width
         self.other_query = Linear(sizes, sizes.width, inner, "query")
         self.other_key = Linear(sizes, sizes.width, inner, "key")
