@@ -6,10 +6,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from rankfall.check.derivative import without_gradient, wrong_gradient
-from rankfall.check.heads import groups_of, heads_of
 from rankfall.check.hidden import is_visible
 from rankfall.check.named import FAIL, PASS, WARN
-from rankfall.check.reads import is_triangle, looks_random
+from rankfall.check.reads import groups_of, heads_of, is_triangle, looks_random
 from rankfall.check.report import check
 from rankfall.streams.examine import examine
 

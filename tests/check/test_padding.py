@@ -6,8 +6,8 @@ import torch.nn.functional as F
 from torch import nn
 from transformers import AutoModel, BloomConfig
 
-from rankfall.check.heads import heads_first
 from rankfall.check.named import FAIL, PASS, WARN
+from rankfall.check.reads import heads_first
 from rankfall.check.report import check
 from rankfall.streams.examine import examine
 

@@ -8,7 +8,7 @@ the layers.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from math import prod
 from typing import Any
@@ -16,13 +16,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from rankfall.check.reads import RECTIFIERS
+from rankfall.streams.arguments import in_float64
 from rankfall.streams.axes import differs
 from rankfall.streams.editor import run_through
 from rankfall.streams.examine import FAILURES, Examined, plain
 from rankfall.streams.flow import Edits, Flow
 from rankfall.streams.frames import Call, Frames
 from rankfall.streams.mixing import fill_zero_weights
-from rankfall.streams.record import tensors_in
+from rankfall.streams.record import PRODUCTS, SAME_STATE, tensors_in
 
 STEP = 1e-5  # of a central difference, relative to the RMS of a parameter: float64 then keeps 8 digits
 APART = 0.01  # relative difference of two derivatives that are equal but for rounding and a curved output
@@ -31,24 +33,75 @@ STEPS, RATE = (
     0.01,
 )  # of training by signs; a gate, the map behind it, and what lies before both open one after another
 ROUNDING = 1e-13  # share of the largest gradient below which one is rounding
+CUTS = RECTIFIERS | {torch.clamp, Tensor.clamp, torch.nn.functional.hardtanh, torch.relu_, torch.maximum, torch.max}
 Weights = dict[str, Tensor]
 
 
-def project(examined: Examined, flow: Flow) -> Tensor:
-    """Return a random projection of the output and the last state. Detached outputs, as a memory for the next segment, are left out."""
-    after = run_through(examined.model, examined.arguments, flow, Edits(copies=True), grad=True)
-    generator = torch.Generator().manual_seed(0)
-    tensors = [tensor for _, tensor in tensors_in((after.output, after.states[-1])) if tensor.requires_grad]
+def project(value: Any, seed: int) -> Tensor:
+    """Return a random projection of the tensors in `value` that can be differentiated. Detached ones, as a memory, are left out."""
+    generator = torch.Generator().manual_seed(seed)
+    tensors = [tensor for _, tensor in tensors_in(value) if tensor.requires_grad]
     probes = [torch.randn(tensor.shape, generator=generator, dtype=torch.float64).to(tensor) for tensor in tensors]
     return sum(((tensor * probe).sum() for tensor, probe in zip(tensors, probes)), torch.zeros(()))
 
 
+def project_pass(examined: Examined, flow: Flow, **edits: Any) -> tuple[Tensor, Any]:
+    """Return a random projection of the output and the last state of a pass with gradients, and the output."""
+    after = run_through(examined.model, examined.arguments, flow, Edits(copies=True, **edits), grad=True)
+    return project((after.output, after.states[-1]), 0), after.output
+
+
+def differentiate_weights(value: Tensor, weights: Weights, **options: bool) -> dict[str, Tensor | None]:
+    """Return the gradient of each weight; None for one on which the value does not depend."""
+    if not value.requires_grad or not weights:
+        return dict.fromkeys(weights)
+    return dict(zip(weights, torch.autograd.grad(value, list(weights.values()), allow_unused=True, **options)))
+
+
 def gradients_of(examined: Examined, flow: Flow, weights: Weights) -> dict[str, Tensor | None]:
     with torch.enable_grad():
-        value = project(examined, flow)
-        if not value.requires_grad:
-            return dict.fromkeys(weights)
-        return dict(zip(weights, torch.autograd.grad(value, list(weights.values()), allow_unused=True)))
+        return differentiate_weights(project_pass(examined, flow)[0], weights)
+
+
+class MapOutputs:
+    """Note, in a pass, which axis of a linear map's matrix holds its outputs, and which maps a rectifier reads."""
+
+    def __init__(self, matrices: Weights) -> None:
+        self.axes: dict[str, int] = {}  # matrix of a linear map or convolution -> the axis of its outputs
+        self.cut: set[str] = set()  # maps whose outputs a rectifier reads, which may be zero by chance
+        self._names = {matrix: name for name, matrix in matrices.items() if matrix.dim() > 1}
+        self._outputs: dict[Tensor, str] = {}  # of maps, up to layout and norm
+
+    def compute(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        result, name = in_float64(func, args, kwargs), getattr(func, "__name__", "")
+        inputs = [tensor for _, tensor in tensors_in((args, kwargs))]
+        sources = [self._outputs[tensor] for tensor in inputs if tensor in self._outputs]
+        if func in CUTS:
+            self.cut |= set(sources)
+        if not isinstance(result, Tensor):
+            return result
+        if func in PRODUCTS or name.startswith("conv"):
+            for matrix in (self._names[tensor] for tensor in inputs if tensor in self._names):
+                self.axes.setdefault(matrix, int(func is torch.addmm or "transpose" in name))
+                self._outputs[result] = matrix
+        elif sources and func not in CUTS and (name in SAME_STATE or name.endswith("norm")):
+            self._outputs[result] = sources[0]
+        return result
+
+
+def active_outputs(gradient: Tensor, axis: int) -> Tensor:
+    """Return which outputs (O,) of a map have a gradient."""
+    return gradient.movedim(axis, 0).flatten(1).any(1)
+
+
+def has_silent_part(active: Tensor, parts: Iterable[int]) -> bool:
+    """Return whether one of so many equal parts of the outputs (O,) of a map is silent, and another is all active."""
+    for count in parts:
+        if len(active) % count == 0:
+            by_part = active.view(count, -1).double().mean(1)
+            if bool((by_part == 0).any()) and float(by_part.max()) == 1:
+                return True
+    return False
 
 
 @contextmanager
@@ -96,15 +149,14 @@ def wrong_gradient(examined: Examined, flow: Flow, weights: Weights) -> tuple[st
 def compare_derivatives(examined: Examined, flow: Flow, weights: Weights) -> tuple[str, float, float] | None:
     gradients = {name: g for name, g in gradients_of(examined, flow, weights).items() if g is not None}
     generator = torch.Generator().manual_seed(4)
-    padding = {
-        id(table.weight): table.padding_idx for table in examined.model.modules() if isinstance(table, nn.Embedding)
-    }
+    tables = [table for table in examined.model.modules() if isinstance(table, nn.Embedding)]
+    padding = {table.weight: table.padding_idx for table in tables}
     directions = {}
     for name in gradients:
         size = float(weights[name].detach().pow(2).mean().sqrt()) or 0.01
         noise = torch.randn(weights[name].shape, generator=generator, dtype=torch.float64)
         directions[name] = size * noise.to(weights[name])
-        if (index := padding.get(id(weights[name]))) is not None:
+        if (index := padding.get(weights[name])) is not None:
             directions[name][index] = 0.0  # an embedding gives this row no gradient
     exact = {name: float((gradients[name] * directions[name]).sum()) for name in gradients}
     scale = sum(value**2 for value in exact.values()) ** 0.5
@@ -115,7 +167,7 @@ def compare_derivatives(examined: Examined, flow: Flow, weights: Weights) -> tup
             with restored({name: weights[name] for name in names}):
                 for name in names:
                     weights[name].data.add_(sign * step * directions[name])
-                values.append(float(project(examined, flow).detach()))
+                values.append(float(project_pass(examined, flow)[0].detach()))
         return (values[0] - values[1]) / (2 * step)
 
     def is_wrong(names: list[str]) -> float | None:

@@ -41,9 +41,8 @@ def gradients(examined: Examined, flow: Flow, layers: list[LayerReport], probes:
         return f"it cannot be differentiated: {message}"
     tokens, size = flow.layout.to_rows(last).shape[1:]
     places = {"influence_first": 0, "influence_middle": tokens // 2, "influence_last": tokens - 1}
-    for layer, squares in measured[
-        "states"
-    ].items():  # (S, T), or a scalar if the state has another shape than the last
+    # squares (S, T), or a scalar if the state has another shape than the last
+    for layer, squares in measured["states"].items():
         layer_report = layers[layer]
         layer_report.gradient = float((squares.sum() / last.numel()).sqrt())
         if squares.dim() == 2 and squares.shape[1] == tokens:
@@ -148,12 +147,8 @@ def differentiate(
             if gradient is None:
                 continue
             squares = gradient.double().pow(2)
-            if kind != "states":
-                squares = squares.sum()
-            elif gradient.shape == last.shape:
-                squares = flow.layout.to_rows(squares).sum(-1)
-            else:
-                squares = squares.sum()
+            by_row = kind == "states" and gradient.shape == last.shape
+            squares = flow.layout.to_rows(squares).sum(-1) if by_row else squares.sum()
             totals[kind][number] = totals[kind].get(number, torch.zeros_like(squares)) + squares / probes
         known = {(kind, number): gradient for (kind, number, _), gradient in zip(targets, computed) if kind != "states"}
         for number in heads.get("queries", {}):

@@ -58,7 +58,8 @@ def check(
             if parameter.dim() > 1
         }
         frozen = {name for name, needs in needed.items() if not needs and any(needed.values())}
-        hidden = {flow.name: hidden_in(examined, flow) for flow in examined.flows}
+        sizes = {flow.name: states_of(examined, flow)[0].shape[:2] for flow in examined.flows}
+        hidden = {flow.name: hidden_tokens(examined, flow, *sizes[flow.name])[0] for flow in examined.flows}
         examined.flows = [ignore_hidden_rows(examined, flow, hidden[flow.name]) for flow in examined.flows]
         recordings = {flow.name: record_stream(examined, flow, changes) for flow in examined.flows}
         for recording in recordings.values():
@@ -68,12 +69,6 @@ def check(
         for result in run_checks(recordings.values(), only):
             recordings[result.stream].report.results.append(result)
     return [recording.report for recording in recordings.values()]
-
-
-def hidden_in(examined: Examined, flow: Flow) -> Tensor:
-    """Return the tokens (S, T) that attention hides in a stream."""
-    samples, tokens = states_of(examined, flow)[0].shape[:2]
-    return hidden_tokens(examined, flow, samples, tokens)
 
 
 @contextmanager
@@ -113,12 +108,12 @@ def link_parts(recording: RecordedStream, recordings: dict[str, RecordedStream])
 def record_stream(examined: Examined, flow: Flow, changes: bool) -> RecordedStream:
     """Record a stream and return its numbers, its reference bands and, with `changes`, its interventions."""
     states = states_of(examined, flow)
-    if not all(bool(state.isfinite().all()) for state in states):
-        report = unjudged_report(examined, flow, states, "states are not finite")
-        return RecordedStream(examined, flow, report, states)
-    if flow.around:
-        report = unjudged_report(examined, flow, states, "a skip goes around the layers")
-        report.layers[-1] = LayerReport(flow.depth, flow.layers[-1])  # what the last layer returns is no state
+    finite = all(bool(state.isfinite().all()) for state in states)
+    if not finite or flow.around:
+        kind = "a skip goes around the layers" if finite else "states are not finite"
+        report = report_states(examined, flow, states, kind, judged=False)
+        if finite:
+            report.layers[-1] = LayerReport(flow.depth, flow.layers[-1])  # what the last layer returns is no state
         return RecordedStream(examined, flow, report, states)
     normed = has_norm(examined, flow)
     report = measure_stream(examined, flow, normed)
@@ -136,9 +131,8 @@ def record_stream(examined: Examined, flow: Flow, changes: bool) -> RecordedStre
 
 def measure_stream(examined: Examined, flow: Flow, normed: bool = True) -> StreamReport:
     """Return the numbers of the unchanged model, by layer and by variant."""
-    states = states_of(examined, flow)
-    layers = layers_of(flow, states)
-    report = empty_report(examined, flow, states, layers, say_kind(flow, normed), flow.summary())
+    report = report_states(examined, flow, states_of(examined, flow), say_kind(flow, normed))
+    layers = report.layers
     report.notes += say_outside(flow)
     report.reasons = {
         "attention": try_part(lambda: attention(examined, flow, report)),
@@ -160,37 +154,23 @@ def measure_stream(examined: Examined, flow: Flow, normed: bool = True) -> Strea
     return report
 
 
-def layers_of(flow: Flow, states: list[Tensor]) -> list[LayerReport]:
-    """Return the columns that need only the states of layers 0 .. L, each (S, T, D)."""
+def report_states(
+    examined: Examined, flow: Flow, states: list[Tensor], kind: str, *, judged: bool = True
+) -> StreamReport:
+    """Return a report with the columns that need only the states of layers 0 .. L, each (S, T, D).
+
+    Which branches mix tokens is found by changes of the states, so it is not known of states that cannot be judged.
+    """
     layers = [LayerReport(0)]
     for number, name in enumerate(flow.layers, 1):
-        parts = [f"{branch.name} {branch.kind}" for branch in flow.of_layer(number)]
+        parts = [f"{branch.name} {branch.kind}" for branch in flow.of_layer(number)] if judged else []
         layers.append(LayerReport(number, name, parts))
     for state, layer in zip(states, layers):
         fill_state_columns(state, layer)
-    return layers
-
-
-def unjudged_report(examined: Examined, flow: Flow, states: list[Tensor], kind: str) -> StreamReport:
-    """Return a report with the columns of the states alone, for states that cannot be judged.
-
-    Which branches mix tokens is found by changes of the states, so it is not known either.
-    """
-    layers = layers_of(flow, states)
-    for layer in layers:
-        layer.parts = []
-    report = empty_report(examined, flow, states, layers, kind, flow.summary(kinds=False))
-    report.causal = report.judged = False
-    return report
-
-
-def empty_report(
-    examined: Examined, flow: Flow, states: list[Tensor], layers: list[LayerReport], kind: str, summary: str
-) -> StreamReport:
     samples, tokens = states[0].shape[:2]
     return StreamReport(
-        flow.name, summary, kind, flow.depth, flow.width, tokens, samples, flow.causal, layers,
-        axes=flow.layout.tokens, floor=floor_of(states[0].dtype), notes=[*examined.notes],
+        flow.name, flow.summary(kinds=judged), kind, flow.depth, flow.width, tokens, samples, flow.causal and judged, layers,
+        axes=flow.layout.tokens, floor=floor_of(states[0].dtype), judged=judged, notes=[*examined.notes],
     )  # fmt: skip
 
 

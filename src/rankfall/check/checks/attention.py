@@ -1,7 +1,7 @@
 """The check of attention weights, by head."""
 
-from rankfall.check.heads import HeadNumbers
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
+from rankfall.check.reads import HeadNumbers
 from rankfall.check.recording import RecordedStream
 
 ONE_HOT = Limit(

@@ -6,12 +6,21 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from rankfall.check.equal import call_argument, holders_of_tokens, named_tensors
-from rankfall.check.held import NORMS, SUMS, TRANSFORMS, causal_without, held_choices
-from rankfall.check.labels import reads_labels
+from rankfall.check.checks.loss import reads_labels
 from rankfall.check.named import FAIL, NO_MIXER, Limit, Result, failed, named, passed, skipped, warned
+from rankfall.check.passes import call_argument, float_inputs, named_tensors, token_inputs
 from rankfall.check.recording import RecordedStream
-from rankfall.check.steps import StepTrial, step_inputs, try_input, try_rows
+from rankfall.check.steps import (
+    NORMS,
+    SUMS,
+    TRANSFORMS,
+    StepTrial,
+    causal_without,
+    held_choices,
+    step_inputs,
+    try_input,
+    try_rows,
+)
 from rankfall.streams.axes import differs
 from rankfall.streams.cuts import states_of
 from rankfall.streams.editor import run_through
@@ -159,7 +168,9 @@ def causal_inputs(recording: RecordedStream) -> Result:
     """
     tokens = recording.report.tokens
     sentence = f"causal in {recording.flow.depth} layers"
-    holders = holders_of_tokens(recording.examined.arguments, recording.report.shape)
+    arguments, shape = recording.examined.arguments, recording.report.shape
+    vectors = {name for name, x in float_inputs(arguments).items() if x.dim() == 3 and tuple(x.shape[:2]) == shape}
+    holders = token_inputs(arguments, shape) or vectors
     trials = {step_input: try_input(recording, *step_input) for step_input in step_inputs(recording)}
     # the others are inputs of other streams, such as an encoder
     trials = {step_input: trial for step_input, trial in trials.items() if trial.entered}

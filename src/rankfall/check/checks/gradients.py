@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 from functools import partial
 from itertools import groupby
-from typing import Any
 
 import torch
 from torch import nn
@@ -12,8 +11,13 @@ from torch import nn
 from rankfall.check.derivative import (
     ROUNDING,
     STEPS,
+    MapOutputs,
+    active_outputs,
+    differentiate_weights,
+    has_silent_part,
     is_unread_end,
     overwritten_tensor,
+    project_pass,
     without_gradient,
     wrong_gradient,
 )
@@ -22,10 +26,7 @@ from rankfall.check.layer import show_number
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.outputs import describe_outputs
 from rankfall.check.recording import RecordedStream
-from rankfall.streams.arguments import in_float64
-from rankfall.streams.editor import run_through
-from rankfall.streams.flow import Edits
-from rankfall.streams.record import PRODUCTS, tensors_in
+from rankfall.streams.record import tensors_in
 
 FEWEST_ROWS = 8  # rows of a block that has no gradient in all layers; a few units of a rectifier may be dead by chance
 
@@ -65,15 +66,14 @@ def gradients_flow(recording: RecordedStream) -> Result:
     """
     layers = recording.report.layers
     if recording.foreign:
-        shapes = ", ".join(str(tuple(parameter.shape)) for parameter in list(recording.foreign.values())[:2])
+        shapes = ", ".join(str(tuple(parameter.shape)) for parameter in list(recording.foreign)[:2])
         return failed(
             f"{len(recording.foreign)} parameters are used that model.parameters() lacks, of shapes {shapes}: are modules held in a plain "
             "list?"
         )
     if overwritten := overwritten_tensor(recording.examined, recording.frozen):
         return failed(*overwritten)
-    halves: list[tuple[int, str]] = []
-    detached, zero, blocks, unread, frozen = parameters_without(recording, halves)
+    halves, detached, zero, blocks, unread, frozen = parameters_without(recording)
     weights: dict[str, torch.Tensor] = {
         name: weight
         for name, weight in recording.examined.model.named_parameters()
@@ -165,28 +165,20 @@ def is_steep(size: float, relative: float, limit: float) -> bool:
     return all(outside) and (size > 1) == (relative > 1)
 
 
-def parameters_without(recording: RecordedStream, halves: list[tuple[int, str]]) -> tuple[list[str], ...]:
-    """Return five lists of parameters: detached, with zero gradient, with a silent block of rows, unread, frozen.
+def parameters_without(recording: RecordedStream) -> tuple[list[tuple[int, str]], *tuple[list[str], ...]]:
+    """Return halves of attention, and five lists of parameters: detached, with zero gradient, with a silent block of rows, unread, frozen.
 
     A detached matrix is read by the pass, and the output does not depend on it. The other lists hold parameters of the layers; the unread
-    include embeddings and positions, too. `halves` receives the branch number of each attention whose queries or keys have no gradient,
-    with the word for them. The function to differentiate is a random projection of the output and the last state, since a head that begins
+    include embeddings and positions, too. A half is the branch number of an attention whose queries or keys have no gradient, with the
+    word for them. The function to differentiate is a random projection of the output and the last state, since a head that begins
     at zero passes no gradient to the layers.
     """
-    model, arguments = recording.examined.model, recording.examined.arguments
+    model = recording.examined.model
     matrices = {
         name: weight for name, weight in model.named_parameters() if weight.dim() > 1 and weight.is_floating_point()
     }
-    generator = torch.Generator().manual_seed(0)
-    names = {id(weight): name for name, weight in matrices.items()}
-    maps: dict[str, int] = {}  # matrix of a linear map or convolution -> the axis of its outputs
-
-    def compute(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if func in PRODUCTS or getattr(func, "__name__", "").startswith("conv"):
-            maps.update(
-                {names[id(x)]: int(func is torch.addmm) for _, x in tensors_in((args, kwargs)) if id(x) in names}
-            )
-        return in_float64(func, args, kwargs)
+    maps = MapOutputs(matrices)
+    halves: list[tuple[int, str]] = []
 
     def score(number: int, pair: list[torch.Tensor], fused: bool = False) -> None:
         detached_names = [name for name, tensor in zip(("queries", "keys"), pair) if not tensor.requires_grad]
@@ -198,29 +190,15 @@ def parameters_without(recording: RecordedStream, halves: list[tuple[int, str]])
     with torch.enable_grad():
         for weight in matrices.values():
             weight.requires_grad_(True)
-        after = run_through(
-            model,
-            arguments,
-            recording.flow,
-            Edits(
-                attend=attend_scored(recording.flow, partial(score, fused=True)),
-                score=score,
-                compute=compute,
-                copies=True,
-            ),
-            grad=True,
+        attend = attend_scored(recording.flow, partial(score, fused=True))
+        value, output = project_pass(
+            recording.examined, recording.flow, attend=attend, score=score, compute=maps.compute
         )
-        tensors = [tensor for _, tensor in tensors_in((after.output, after.states[-1])) if tensor.requires_grad]
-        loss = sum((tensor * torch.randn(tensor.shape, generator=generator).to(tensor)).sum() for tensor in tensors)
-        if not matrices or not isinstance(loss, torch.Tensor):
-            return [], [], [], [], []
-        gradients = dict(
-            zip(matrices, torch.autograd.grad(loss, list(matrices.values()), allow_unused=True, retain_graph=True))
-        )
-        outputs = [tensor.sum() for _, tensor in tensors_in(after.output) if tensor.requires_grad]
-        output_gradients = (
-            torch.autograd.grad(outputs, list(matrices.values()), allow_unused=True) if outputs else gradients.values()
-        )
+        if not value.requires_grad or not matrices:
+            return [], [], [], [], [], []
+        gradients = differentiate_weights(value, matrices, retain_graph=True)
+        total = sum((tensor.sum() for _, tensor in tensors_in(output) if tensor.requires_grad), torch.zeros(()))
+        connected = differentiate_weights(total, matrices) if total.requires_grad else gradients
     modules = dict(model.named_modules())
     containers = {name.rpartition(".")[0] for name in recording.flow.layers}
     prefixes = {
@@ -228,9 +206,7 @@ def parameters_without(recording: RecordedStream, halves: list[tuple[int, str]])
     }
     layers = (*prefixes, *(f"{name}." for name in recording.flow.layers if name))
     detached = [
-        name
-        for name, gradient in zip(gradients, output_gradients)
-        if gradient is None and name in recording.used - recording.frozen
+        name for name, gradient in connected.items() if gradient is None and name in recording.used - recording.frozen
     ]
     largest = max((float(gradient.abs().max()) for gradient in gradients.values() if gradient is not None), default=0.0)
     zero = [
@@ -239,12 +215,15 @@ def parameters_without(recording: RecordedStream, halves: list[tuple[int, str]])
         if gradient is not None and float(gradient.abs().max()) <= ROUNDING * largest and name.startswith(layers)
     ]
     active_rows = {
-        name: gradient.movedim(maps.get(name, 0), 0).flatten(1).any(1)  # (outputs,)
+        name: active_outputs(gradient, maps.axes.get(name, 0))
         for name, gradient in gradients.items()
         if gradient is not None and name.startswith(layers)
     }
-    blocks = [name for name, rows in active_rows.items() if has_silent_part(rows)]
-    blocks = blocks or list(silent_in_all_layers({name: rows for name, rows in active_rows.items() if name in maps}))
+    joint = ((name, rows, [parts for parts in (2, 3) if len(rows) >= 8 * parts]) for name, rows in active_rows.items())
+    blocks = [name for name, rows, parts in joint if has_silent_part(rows, parts)]
+    blocks = blocks or list(
+        silent_in_all_layers({name: active_rows[name] for name in active_rows if name in maps.axes})
+    )
     tables = {f"{name}." for name, module in modules.items() if isinstance(module, nn.Embedding)}
     unread = [
         name
@@ -256,17 +235,7 @@ def parameters_without(recording: RecordedStream, halves: list[tuple[int, str]])
     frozen = [name for name in gradients if name in recording.frozen and name.startswith(layers)]
     trained = {alike_name(name) for name in gradients if name not in recording.frozen}
     frozen = [name for name in frozen if alike_name(name) in trained]  # a frozen backbone with adapters is meant
-    return detached, zero, [] if closed_gates else blocks, unread, frozen
-
-
-def has_silent_part(rows: torch.Tensor) -> bool:
-    """Return whether a half or third of a joint matrix has no row with a gradient, and another has all rows with one. rows (outputs,)"""
-    for parts in (2, 3):
-        if len(rows) % parts == 0 and len(rows) >= 8 * parts:
-            by_part = rows.view(parts, -1).double().mean(1)
-            if bool((by_part == 0).any()) and float(by_part.max()) == 1:
-                return True
-    return False
+    return halves, detached, zero, [] if closed_gates else blocks, unread, frozen
 
 
 def silent_in_all_layers(maps: dict[str, torch.Tensor]) -> Iterator[str]:

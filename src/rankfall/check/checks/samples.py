@@ -5,12 +5,12 @@ from torch import Tensor
 
 from rankfall.check.equal import distinct_rows
 from rankfall.check.named import Result, failed, named, passed, skipped, warned
+from rankfall.check.passes import changed_rows
 from rankfall.check.reads import is_triangle
 from rankfall.check.recording import RecordedStream
 from rankfall.streams.axes import differs
-from rankfall.streams.editor import run_through
 from rankfall.streams.examine import alike_outputs
-from rankfall.streams.flow import Branch, Edits
+from rankfall.streams.flow import Branch
 from rankfall.streams.record import tensors_in
 
 
@@ -57,9 +57,9 @@ def samples_independent(recording: RecordedStream) -> Result:
         return changed
 
     copied = arguments.map(copy_first)
-    after = run_through(recording.examined.model, copied, flow, Edits())
-    states = [] if resized else [flow.layout.to_rows(state) for state in after.states]
-    changes = [differs(state, before).any(-1) for state, before in zip(states, recording.states)]  # (S, T)
+    after = recording.run(copied)
+    states = [] if resized else after.states
+    changes = changed_rows(states, recording.states)
     first_mixing = next(
         (layer for layer, changed in enumerate(changes) if float(changed.double().mean()) > 1 / count + 1e-9), None
     )
@@ -129,13 +129,11 @@ def reads_states(recording: RecordedStream) -> bool:
             return None
         return torch.randn(value.shape, generator=torch.Generator().manual_seed(0)).to(value)
 
-    after = run_through(recording.examined.model, recording.examined.arguments, flow, Edits(edit=edit))
-    return not alike_outputs(after.output, recording.output)
+    return not alike_outputs(recording.run(edit=edit).output, recording.output)
 
 
 def placed_along_first(recording: RecordedStream, tokens_first: list[Tensor]) -> bool:
     """Return whether positions differ along the first axis: the first state of inputs (T, B) of one repeated token has distinct rows."""
     ids = {id(tensor) for tensor in tokens_first if tensor.dtype != torch.bool}
     call = recording.examined.arguments.map(lambda x: x[:1].expand_as(x).clone() if id(x) in ids else x)
-    after = run_through(recording.examined.model, call, recording.flow, Edits())
-    return distinct_rows(recording.flow.layout.to_rows(after.states[0])[0]) > 1
+    return distinct_rows(recording.run(call).states[0][0]) > 1
