@@ -105,21 +105,21 @@ def has_silent_part(active: Tensor, parts: Iterable[int]) -> bool:
 
 
 @contextmanager
-def restored(weights: Weights) -> Iterator[None]:
+def restored(weights: Iterable[Tensor]) -> Iterator[None]:
     """Put the values of all weights back at the end of this context."""
-    before = {name: weight.detach().clone() for name, weight in weights.items()}
+    before = [(weight, weight.detach().clone()) for weight in weights]
     try:
         yield
     finally:
-        for name, weight in weights.items():
-            weight.data.copy_(before[name])
+        for weight, value in before:
+            weight.data.copy_(value)
 
 
 @contextmanager
 def trained(examined: Examined, flow: Flow, weights: Weights) -> Iterator[set[str]]:
     """Train weights for a few steps by signs inside this context. Yield those whose gradient is zero at first and in each step."""
     silent = set(weights)
-    with restored(weights):
+    with restored(weights.values()):
         for _ in range(STEPS + 1):
             gradients = gradients_of(examined, flow, weights)
             sizes = {name: float(gradient.abs().max()) for name, gradient in gradients.items() if gradient is not None}
@@ -130,23 +130,14 @@ def trained(examined: Examined, flow: Flow, weights: Weights) -> Iterator[set[st
         yield silent
 
 
-def without_gradient(examined: Examined, flow: Flow, weights: Weights) -> set[str]:
-    with trained(examined, flow, weights) as silent:
-        return silent
-
-
 def wrong_gradient(examined: Examined, flow: Flow, weights: Weights) -> tuple[str, float, float] | None:
     """Return the last parameter whose gradient is not the derivative of the output, with both along a random direction; or None.
 
-    Nothing is said where the output has kinks, as by a choice of the largest scores.
+    A map of zeros hides what lies before it, so that none should be left. Nothing is said where the output has kinks, as by a choice of
+    the largest scores.
     """
     if examined.dtype != torch.float64:
         return None
-    with fill_zero_weights(examined.model):  # a map of zeros hides what lies before it
-        return compare_derivatives(examined, flow, weights)
-
-
-def compare_derivatives(examined: Examined, flow: Flow, weights: Weights) -> tuple[str, float, float] | None:
     gradients = {name: g for name, g in gradients_of(examined, flow, weights).items() if g is not None}
     generator = torch.Generator().manual_seed(4)
     tables = [table for table in examined.model.modules() if isinstance(table, nn.Embedding)]
@@ -164,7 +155,7 @@ def compare_derivatives(examined: Examined, flow: Flow, weights: Weights) -> tup
     def difference(names: list[str], step: float) -> float:
         values = []
         for sign in (1, -1):
-            with restored({name: weights[name] for name in names}):
+            with restored(weights[name] for name in names):
                 for name in names:
                     weights[name].data.add_(sign * step * directions[name])
                 values.append(float(project_pass(examined, flow)[0].detach()))
@@ -196,7 +187,7 @@ def is_unread_end(examined: Examined, names: list[str], used: set[str]) -> bool:
     if not {name for name in matrices if name.startswith(ends)} > set(names):
         return False
     generator = torch.Generator().manual_seed(7)
-    with fill_zero_weights(examined.model), restored(matrices), torch.no_grad():
+    with fill_zero_weights(examined.model), restored(matrices.values()), torch.no_grad():
         before = plain(examined.model, examined.arguments)
         for name in names:
             matrices[name].add_(torch.randn(matrices[name].shape, generator=generator).to(matrices[name]))

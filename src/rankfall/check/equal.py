@@ -34,11 +34,15 @@ UNEQUAL = "tokens cannot be made equal: what the stream begins with has another 
 READ_AGAIN = "not known: the layers read the inputs again past the first state, and no inputs are known for which it has equal rows"
 
 
+def equal_rows(rows: Tensor, distance: float | Tensor) -> Tensor:
+    """Return which pairs of rows of (T, D) are as near as this, (T, T)."""
+    return torch.cdist(rows.double(), rows.double(), compute_mode="donot_use_mm_for_euclid_dist") <= distance
+
+
 def distinct_rows(rows: Tensor) -> int:
     """Return how many rows of (T, D) differ from all earlier rows by more than rounding."""
     size = float(rows.norm(dim=-1).max()) or 1.0
-    near = torch.cdist(rows.double(), rows.double(), compute_mode="donot_use_mm_for_euclid_dist") <= EQUAL * size
-    return int((~near.tril(-1).any(1)).sum())
+    return int((~equal_rows(rows, EQUAL * size).tril(-1).any(1)).sum())
 
 
 def count_rows(examined: Examined, flow: Flow, arguments: Arguments | None, **edits: Change) -> list[int]:

@@ -28,18 +28,15 @@ from rankfall.streams.record import tensors_in
 SMALL_HEAD = 8  # a head of fewer outputs is judged output by output, as that of a start and an end
 
 
-def describe_outputs(recording: RecordedStream, unread: list[str]) -> tuple[str, str] | None:
+def describe_outputs(recording: RecordedStream, weights: Weights, unread: list[str]) -> tuple[str, str] | None:
     """Return a sentence and a path of a parameter or '', or None if all outputs differ and depend on all matrices.
 
-    Matrices of other streams' layers are judged there. `unread` receives those of a last layer that no output needs.
+    `weights` are those that the pass reads; matrices of other streams' layers are judged there. `unread` receives those of a last layer
+    that no output needs.
     """
     examined, flow = recording.examined, recording.flow
     others = tuple(f"{name}." for other in examined.flows if other is not flow for name in other.layers if name)
-    weights: Weights = {
-        name: weight
-        for name, weight in examined.model.named_parameters()
-        if weight.is_floating_point() and name in recording.used - recording.frozen and not name.startswith(others)
-    }
+    weights = {name: weight for name, weight in weights.items() if not name.startswith(others)}
     maps = MapOutputs(weights)
     with fill_zero_weights(examined.model), torch.enable_grad():
         for weight in weights.values():

@@ -112,11 +112,11 @@ def try_input(
     recording: RecordedStream, name: str, axis: int, steps: int, compute: Callable[..., Any] = in_float64
 ) -> StepTrial:
     """Change the last step of an input, one in the middle and the second one."""
-    arguments, avoid = recording.examined.arguments, special_numbers(recording)
-    trial = StepTrial(name, steps)
+    trial, avoid = StepTrial(name, steps), special_numbers(recording)
     for step in dict.fromkeys((steps - 1, steps // 2, 1)):
         change = partial(change_step, step=step, axis=axis, avoid=avoid)
-        trial.see(recording, step, recording.run(change_named(arguments, {name}, change), compute=compute))
+        changed = change_named(recording.examined.arguments, {name}, change)
+        trial.see(recording, step, recording.run(changed, compute=compute))
     return trial
 
 
@@ -126,8 +126,7 @@ def try_rows(recording: RecordedStream) -> StepTrial:
     trial = StepTrial("", tokens)
     for step in dict.fromkeys((tokens - 1, tokens // 2, 1)):
         change = partial(change_step, step=step, axis=1, avoid=[])
-        enter = partial(change_entry, recording.flow, change=change)
-        trial.see(recording, step, recording.run(enter=enter))
+        trial.see(recording, step, recording.run(enter=partial(change_entry, recording.flow, change=change)))
     return trial
 
 

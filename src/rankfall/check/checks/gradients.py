@@ -18,7 +18,7 @@ from rankfall.check.derivative import (
     is_unread_end,
     overwritten_tensor,
     project_pass,
-    without_gradient,
+    trained,
     wrong_gradient,
 )
 from rankfall.check.gradients import attend_scored
@@ -26,6 +26,7 @@ from rankfall.check.layer import show_number
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.outputs import describe_outputs
 from rankfall.check.recording import RecordedStream
+from rankfall.streams.mixing import fill_zero_weights
 from rankfall.streams.record import tensors_in
 
 FEWEST_ROWS = 8  # rows of a block that has no gradient in all layers; a few units of a rectifier may be dead by chance
@@ -64,7 +65,7 @@ def gradients_flow(recording: RecordedStream) -> Result:
     Last, the gradient of <V, X_L> for random V at the first state is divided by that at the last state. The ratio is steep only if it is
     also steep relative to the states' lengths: states a hundred times as long have gradients a hundred times as small.
     """
-    layers = recording.report.layers
+    layers, examined, flow = recording.report.layers, recording.examined, recording.flow
     if recording.foreign:
         shapes = ", ".join(str(tuple(parameter.shape)) for parameter in list(recording.foreign)[:2])
         return failed(
@@ -76,23 +77,21 @@ def gradients_flow(recording: RecordedStream) -> Result:
     halves, detached, zero, blocks, unread, frozen = parameters_without(recording)
     weights: dict[str, torch.Tensor] = {
         name: weight
-        for name, weight in recording.examined.model.named_parameters()
+        for name, weight in examined.model.named_parameters()
         if weight.is_floating_point() and name in recording.used - recording.frozen
     }
-    examined, flow = recording.examined, recording.flow
     if zero:
-        silent = without_gradient(examined, flow, weights)
-        # attention over states of zero, as where queries of a decoder begin, is not dead
-        begins = [recording.path_of(addition.branch) for addition in recording.additions if not addition.state]
-        zero = [name for name in zero if name in silent and not is_below(name, begins)]
-    shut = [recording.path_of(addition.branch) for addition in recording.additions if not addition.value]
-    dead = [name for name in zero if is_below(name, shut)]
+        with trained(examined, flow, weights) as silent:
+            # attention over states of zero, as where queries of a decoder begin, is not dead
+            begins = tuple(f"{recording.path_of(one.branch)}." for one in recording.additions if not one.state)
+            zero = [name for name in zero if name in silent and not name.startswith(begins)]
+    shut = tuple(f"{recording.path_of(one.branch)}." for one in recording.additions if not one.value)
+    dead = [name for name in zero if name.startswith(shut)]
     if halves:
-        branch = recording.flow.branches[halves[0][0]]
-        numbers = ", ".join(dict.fromkeys(str(recording.flow.branches[place].layer) for place, _ in halves))
-        return failed(
-            f"{halves[0][1]} of layer {numbers} get no gradient: are they detached?", recording.path_of(branch)
-        )
+        branches = [flow.branches[number] for number, _ in halves]
+        numbers = ", ".join(dict.fromkeys(str(branch.layer) for branch in branches))
+        path = recording.path_of(branches[0])
+        return failed(f"{halves[0][1]} of layer {numbers} get no gradient: are they detached?", path)
     ends: list[str] = []  # matrices of a last layer that no output needs
     if detached and is_unread_end(examined, detached, recording.used):
         ends += detached
@@ -113,7 +112,7 @@ def gradients_flow(recording: RecordedStream) -> Result:
             "detached?",
             blocks[0],
         )
-    if outputs := describe_outputs(recording, ends):
+    if outputs := describe_outputs(recording, weights, ends):
         return warned(*outputs)
     size = layers[0].gradient
     if size is not None and not layers[0].norm:
@@ -129,11 +128,8 @@ def gradients_flow(recording: RecordedStream) -> Result:
     for limit, verdict in ((BROKEN, failed), (STEEP, warned)):
         if is_steep(size, relative, limit):
             return verdict(f"gradient {verb}: {sentence}")
-    for names, state in (
-        (unread, "not used"),
-        (zero, "a gradient of zero"),
-        (frozen, "frozen, and its like in another layer is not"),
-    ):
+    unlike = "frozen, and its like in another layer is not"
+    for names, state in ((unread, "not used"), (zero, "a gradient of zero"), (frozen, unlike)):
         if names:
             return warned(f"{names[0]}{f' and {len(names) - 1} more' * (len(names) > 1)}: {state}", names[0])
     if recording.unregistered:
@@ -143,7 +139,9 @@ def gradients_flow(recording: RecordedStream) -> Result:
             "a buffer",
             names[0],
         )
-    if wrong := wrong_gradient(examined, flow, weights):
+    with fill_zero_weights(examined.model):
+        wrong = wrong_gradient(examined, flow, weights)
+    if wrong:
         name, gradient, difference = wrong
         return warned(
             f"the gradient of {name} is not the derivative of the output ({gradient:.3g} along a random direction, and {difference:.3g} "
@@ -152,11 +150,6 @@ def gradients_flow(recording: RecordedStream) -> Result:
         )
     unneeded = f"; no output reads {len(ends)} matrices of the last layer, {ends[0]} first" if ends else ""
     return passed(f"gradient {sentence}{unneeded}")
-
-
-def is_below(name: str, paths: list[str]) -> bool:
-    """Return whether a parameter belongs to one of these modules."""
-    return any(name.startswith(f"{path}.") for path in paths)
 
 
 def is_steep(size: float, relative: float, limit: float) -> bool:
@@ -201,10 +194,8 @@ def parameters_without(recording: RecordedStream) -> tuple[list[tuple[int, str]]
         connected = differentiate_weights(total, matrices) if total.requires_grad else gradients
     modules = dict(model.named_modules())
     containers = {name.rpartition(".")[0] for name in recording.flow.layers}
-    prefixes = {
-        f"{name}." for name in containers if isinstance(modules.get(name), nn.ModuleList | nn.Sequential) and name
-    }
-    layers = (*prefixes, *(f"{name}." for name in recording.flow.layers if name))
+    lists = {name for name in containers if isinstance(modules.get(name), nn.ModuleList | nn.Sequential)}
+    layers = tuple(f"{name}." for name in (*lists, *recording.flow.layers) if name)
     detached = [
         name for name, gradient in connected.items() if gradient is None and name in recording.used - recording.frozen
     ]
@@ -221,9 +212,7 @@ def parameters_without(recording: RecordedStream) -> tuple[list[tuple[int, str]]
     }
     joint = ((name, rows, [parts for parts in (2, 3) if len(rows) >= 8 * parts]) for name, rows in active_rows.items())
     blocks = [name for name, rows, parts in joint if has_silent_part(rows, parts)]
-    blocks = blocks or list(
-        silent_in_all_layers({name: active_rows[name] for name in active_rows if name in maps.axes})
-    )
+    blocks = blocks or list(silent_in_all_layers({name: x for name, x in active_rows.items() if name in maps.axes}))
     tables = {f"{name}." for name, module in modules.items() if isinstance(module, nn.Embedding)}
     unread = [
         name
@@ -233,8 +222,8 @@ def parameters_without(recording: RecordedStream) -> tuple[list[tuple[int, str]]
     # gates of zero, as of ReZero, pass nothing to what lies before them
     closed_gates = any(not addition.value for addition in recording.additions)
     frozen = [name for name in gradients if name in recording.frozen and name.startswith(layers)]
-    trained = {alike_name(name) for name in gradients if name not in recording.frozen}
-    frozen = [name for name in frozen if alike_name(name) in trained]  # a frozen backbone with adapters is meant
+    thawed = {alike_name(name) for name in gradients if name not in recording.frozen}
+    frozen = [name for name in frozen if alike_name(name) in thawed]  # a frozen backbone with adapters is meant
     return halves, detached, zero, [] if closed_gates else blocks, unread, frozen
 
 

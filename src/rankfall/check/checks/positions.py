@@ -7,7 +7,7 @@ from torch import Tensor
 
 from rankfall.check.alignment import align_rows, entry_in_pieces
 from rankfall.check.attention import AttentionReader, BranchReads, weights_of
-from rankfall.check.equal import IN_INPUTS, constant_floats, repeat_first, with_equal_tokens
+from rankfall.check.equal import IN_INPUTS, constant_floats, equal_rows, repeat_first, with_equal_tokens
 from rankfall.check.named import NO_MIXER, Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.passes import change_entry, reverse_tokens
 from rankfall.check.recording import RecordedStream
@@ -147,11 +147,7 @@ def alike_tokens(queries: Tensor, keys: Tensor, weights: Tensor | None) -> Tenso
     if weights is None or weights.shape[-2:] != (tokens, tokens) or not bool((weights > 0).all()):
         return torch.zeros(tokens, tokens, dtype=torch.bool)
     tables = [x.detach().double().movedim(-2, 0).flatten(1) for x in (queries, keys, weights, weights.mT)]  # (T, ...)
-    near = [
-        torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist") <= TOLERANCE * x.norm(dim=1).max()
-        for x in tables
-    ]
-    return torch.stack(near).all(0)
+    return torch.stack([equal_rows(x, TOLERANCE * x.norm(dim=1).max()) for x in tables]).all(0)
 
 
 def twins(recording: RecordedStream, alike: Tensor) -> list[list[int]]:
@@ -163,10 +159,8 @@ def twins(recording: RecordedStream, alike: Tensor) -> list[list[int]]:
     several = [group for token, group in enumerate(groups) if len(group) > 1 and group[0] == token]
     if len(several) < 2:
         return []
-    examined = recording.examined
-    equal = with_equal_tokens(examined, recording.flow, recording.report.shape)[0] or constant_floats(
-        examined.arguments
-    )
+    equal, _ = with_equal_tokens(recording.examined, recording.flow, recording.report.shape)
+    equal = equal or constant_floats(recording.examined.arguments)
     if equal is None:
         return []
     first = recording.run(equal).states[0]
@@ -189,20 +183,18 @@ def weighed_heads(recording: RecordedStream) -> list[tuple[bool, bool]]:
     """Return two answers for each head: does it weigh equal tokens the more the farther they are, and does it weigh them alike?"""
     equal, edits = with_equal_tokens(recording.examined, recording.flow, recording.report.shape)
     heads: list[tuple[bool, bool]] = []
+    tokens = recording.report.tokens
 
     def look(number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         result = in_float64(func, args, kwargs)
         weights = weights_of(func, args, kwargs, result)
-        if recording.flow.branches[number].mixes and weights.shape[-2:] == (
-            recording.report.tokens,
-            recording.report.tokens,
-        ):
+        if recording.flow.branches[number].mixes and weights.shape[-2:] == (tokens, tokens):
             rise = rise_with_distance(weights.detach())  # (B, H, T, T - 1)
             far = (rise >= -1e-9).all(-1).all(-1).all(0) & (rise > TOLERANCE).any(-1).any(-1).all(0)
             heads.extend(zip(far.tolist(), (rise.abs() < TOLERANCE).all(-1).all(-1).all(0).tolist()))
         return result
 
-    if recording.heads and recording.report.tokens > 4:
+    if recording.heads and tokens > 4:
         recording.run(equal, attend=look, **edits)
     return heads
 
