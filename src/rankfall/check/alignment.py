@@ -4,8 +4,6 @@ Weights of attention become the identity, so that every token reads itself alone
 after each addition the sum is that of the untouched pass but for this token. A branch must then change the row of this token.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

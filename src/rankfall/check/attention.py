@@ -3,8 +3,6 @@
 A scale is the product of all numbers that multiply queries, keys and their products, traced operation by operation.
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 from dataclasses import dataclass, field

@@ -8,8 +8,6 @@ largest mean over samples among networks and seeds.
 measures a model and adds a row to the user's own file of this form; `check/library.py` is the measurement.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

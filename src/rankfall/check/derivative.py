@@ -5,8 +5,6 @@ The first two differentiate a random projection of the output and the last state
 the layers.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

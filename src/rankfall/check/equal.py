@@ -4,8 +4,6 @@ Some layers read the inputs past the first state, as in x + x0. An equal first s
 are set equal instead.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import torch

@@ -6,8 +6,6 @@ sqrt(D). It is 1 if the row passes through and affects nothing else. The gradien
 of the last state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

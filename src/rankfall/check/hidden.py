@@ -1,7 +1,5 @@
 """Tokens that attention hides, such as padding: find them, and find out whether they reach other tokens past the mask."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from typing import Any

@@ -3,8 +3,6 @@
 Most edit the residual additions of a pass and leave the model unchanged. Scaled weights are set in place, and restored afterwards.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Results of a check, for one layer and for a whole stream, and the numbers of a state (S, T, D)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Models of the transformers library by name, for a check: a type, a folder or a name on the hub, with random inputs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial

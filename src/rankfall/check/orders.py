@@ -5,8 +5,6 @@ whatever lies before it. The order p is the slope of log |res f| over log eps: 3
 proportion, 0 if equal rows become different. Positions inside a branch count; positions added to the state do not.
 """
 
-from __future__ import annotations
-
 import math
 from contextlib import suppress
 from typing import Any

@@ -1,7 +1,5 @@
 """Judge a model by its outputs: whether two are equal, and which rows of a head and which matrices change none of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

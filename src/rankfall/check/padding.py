@@ -1,7 +1,5 @@
 """Hide tokens by the masks and lengths among the inputs, change these tokens, and find out what changes with them."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from dataclasses import dataclass

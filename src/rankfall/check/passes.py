@@ -1,7 +1,5 @@
 """Run a recorded model again with other arguments or edits, and find the rows of its states and the numbers of its outputs that change."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What single tensors and operations of a pass tell: units that are dead, the variance that a norm reads, masks, sums over weights."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The check of a module: one report for each of its residual streams."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import pairwise

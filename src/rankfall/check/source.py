@@ -3,8 +3,6 @@
 A file is code that runs, so `module_from_file` first reports which file and which functions.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from collections.abc import Callable

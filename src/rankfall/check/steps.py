@@ -1,7 +1,5 @@
 """Change a model's inputs step by step, and find the first row of its states and the first step of its outputs that changes with each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial

@@ -3,8 +3,6 @@
 `Condition` is one of `--fail-if`: a quantity, a comparison and a number, such as "residual_last < 0.1".
 """
 
-from __future__ import annotations
-
 import operator
 import re
 from collections.abc import Callable, Iterable

@@ -24,7 +24,7 @@ from rankfall.nets.residuals.add import add
 from rankfall.nets.residuals.scaled import scaled
 from rankfall.tasks._dataset import Dataset
 from rankfall.trial.candidate import Surroundings
-from rankfall.trial.independence import AGREE, difference
+from rankfall.trial.maps import AGREE, difference
 
 MEMBERS, SAMPLES, TOKENS = 2, 2, Surroundings().tokens
 LAYERS = (1, 2)  # all layers of a network of depth 2: a component may act differently in each

@@ -1,7 +1,5 @@
 """The check of the loss before training."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -84,13 +82,11 @@ def judge_loss(recording: RecordedStream) -> Result:
             if loss < 0:
                 return failed("the output is a softmax, and the loss takes no logarithm of it: return log_softmax")
         if logits is not None and guess > SUM * math.log(logits.shape[-1]):
-            labels = (
-                guess / math.log(logits.shape[-1]) * len(recording.states[0])
-            )  # a whole number if it is a sum, also by sample
-            if abs(labels - round(labels)) < 1e-3:  # a CTC loss is no multiple of log V
-                return warned(
-                    f"the loss of zeros is {guess:.4g}, and log {logits.shape[-1]} is less: is it a sum over tokens?"
-                )
+            # a whole number if it is a sum, also by sample; a CTC loss is no multiple of log V
+            labels = guess / math.log(logits.shape[-1]) * len(recording.states[0])
+            if abs(labels - round(labels)) < 1e-3:
+                zeros = f"the loss of zeros is {guess:.4g}, and log {logits.shape[-1]} is less"
+                return warned(f"{zeros}: is it a sum over tokens?")
     else:
         if logits is None and (own := own_losses(recording.output)):
             return own_loss(float(own[0]), None)
@@ -140,9 +136,7 @@ def find_logits(recording: RecordedStream) -> Tensor | None:
     tensors: dict[Any, Tensor] = dict(tensors_in(recording.output))
     named = tensors.get(("logits",))
     candidates = [named] if named is not None else list(tensors.values())
-    fitting = [
-        tensor for tensor in candidates if tensor.dim() > 1 and tensor.is_floating_point() and tensor.shape[-1] in rows
-    ]
+    fitting = [x for x in candidates if x.dim() > 1 and x.is_floating_point() and x.shape[-1] in rows]
     return fitting[0] if fitting and fitting[0].shape[-1] != recording.flow.width else None
 
 
@@ -177,10 +171,9 @@ def labels_of(recording: RecordedStream, largest: int) -> Tensor | None:
     The gradient of a cross entropy at logits, probabilities minus the label, is negative for the label alone.
     """
     samples, tokens = recording.report.shape
-    sizes: dict[tuple[int, ...], tuple[int, int]] = {
-        (samples, count): (samples, count) for count in (tokens, tokens - 1)
-    }
-    sizes |= {(samples * count,): (samples, count) for count in (tokens, tokens - 1)}
+    counts = (tokens, tokens - 1)
+    sizes: dict[tuple[int, ...], tuple[int, int]] = {(samples, count): (samples, count) for count in counts}
+    sizes |= {(samples * count,): (samples, count) for count in counts}
     logits: list[Tensor] = []
 
     def keep(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

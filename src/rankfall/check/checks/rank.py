@@ -4,8 +4,6 @@ If one token or a few channels are much larger than the others, they alone keep 
 judged by the same rule.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from rankfall.check.bands import TRAINED, ReferenceBand

@@ -38,9 +38,8 @@ def stream_whole(recording: RecordedStream) -> Result:
         names = ", ".join(sorted({branch.name for branch in zero}))
         return passed(f"{count}; {names} return zero in all layers, as ReZero and zero-initialised last maps do")
     if zero:
-        return failed(
-            f"{len(zero)} of {count} return zero, and others of the same name do not", recording.path_of(zero[0])
-        )
+        sentence = f"{len(zero)} of {count} return zero, and others of the same name do not"
+        return failed(sentence, recording.path_of(zero[0]))
     if doubled := [addition for addition in recording.additions if addition.doubled]:
         return failed(f"the skip before {len(doubled)} of {count} is added twice", recording.path_of(doubled[0].branch))
     if rectified := [addition for addition in recording.additions if addition.rectified]:
