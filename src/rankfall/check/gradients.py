@@ -161,15 +161,15 @@ def sum_by_head(queries: Tensor | None, keys: Tensor | None, rows: Tensor) -> Te
 
     Known layouts are (B, H, T, d), (B, T, H, d) and (B * H, T, d). Keys may also be transposed. rows (S, T, D)
     """
+    if queries is None or keys is None:
+        return None
+    axis = 2 if queries.dim() == 4 and queries.shape[1] == rows.shape[1] != queries.shape[2] else 1
     squares = []
     for gradient in (queries, keys):
-        if gradient is None:
-            return None
         if gradient.dim() == 3 and gradient.shape[0] % len(rows) == 0:
             gradient = gradient.unflatten(0, (len(rows), -1))
-        if gradient.dim() != 4 or queries is None:
+        if gradient.dim() != 4:
             return None
-        axis = 2 if queries.dim() == 4 and queries.shape[1] == rows.shape[1] != queries.shape[2] else 1
         squares.append(gradient.double().pow(2).movedim(axis, 0).flatten(1).sum(1))
     if len(squares[0]) % len(squares[1]):
         return None
@@ -178,37 +178,24 @@ def sum_by_head(queries: Tensor | None, keys: Tensor | None, rows: Tensor) -> Te
 
 def write_out_attention(number: int, named: dict[str, Any], func: Any, score: Any) -> Any:
     """Compute multi-head attention with explicit queries and keys, or call PyTorch's function if it uses further options."""
-    plain = (
-        named.get("bias_k") is None
-        and not named.get("add_zero_attn")
-        and not named.get("use_separate_proj_weight")
-        and named.get("static_k") is None
-        and named["query"].dim() in (2, 3)
-    )
-    if not plain:
+    further = any(named.get(name) is not None for name in ("bias_k", "static_k"))
+    if further or named.get("add_zero_attn") or named.get("use_separate_proj_weight"):
         return func(**named)
     unbatched = named["query"].dim() == 2  # one sample, (T, D)
-    query, key, value = (
-        named[name].unsqueeze(1) if unbatched else named[name] for name in ("query", "key", "value")
-    )  # (T, B, D)
+    inputs = [named[name].unsqueeze(1) if unbatched else named[name] for name in SDPA[:3]]  # (T, B, D)
     count, bias = named["num_heads"], named["in_proj_bias"]
     biases = bias.chunk(3) if bias is not None else (None,) * 3
-    parts = [F.linear(x, w, b) for x, w, b in zip((query, key, value), named["in_proj_weight"].chunk(3), biases)]
+    parts = [F.linear(x, w, b) for x, w, b in zip(inputs, named["in_proj_weight"].chunk(3), biases)]
     q, k, v = (x.unflatten(-1, (count, -1)).permute(1, 2, 0, 3) for x in parts)  # (B, H, T, d)
     score(number, [q, k])
-    mask = None
-    for term, shaped in (
-        (named.get("attn_mask"), lambda m: m.unflatten(0, (-1, count)) if m.dim() == 3 else m),
-        (named.get("key_padding_mask"), lambda m: (m[None] if unbatched else m)[:, None, None, :]),
-    ):
-        if term is not None:
-            term = shaped(term)
-            term = (
-                torch.zeros(term.shape, dtype=q.dtype).masked_fill(term, float("-inf"))
-                if term.dtype == torch.bool
-                else term
-            )
-            mask = term if mask is None else mask + term
+    terms = []
+    if (mask := named.get("attn_mask")) is not None:
+        terms.append(mask.unflatten(0, (-1, count)) if mask.dim() == 3 else mask)
+    if (padding := named.get("key_padding_mask")) is not None:
+        terms.append((padding[None] if unbatched else padding)[:, None, None, :])
+    zeros = torch.zeros((), dtype=q.dtype)
+    terms = [torch.where(term, -torch.inf, zeros) if term.dtype == torch.bool else term for term in terms]
+    mask = sum(terms) if terms else None
     y = F.scaled_dot_product_attention(q, k, v, mask).permute(2, 0, 1, 3).flatten(-2)
     y = y.squeeze(1) if unbatched else y
     return F.linear(y, named["out_proj_weight"], named["out_proj_bias"]), None

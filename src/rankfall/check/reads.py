@@ -12,16 +12,7 @@ from rankfall.check.attention import TIMES, UNKNOWN, ScoreScale, rms, summed_axe
 from rankfall.streams.branches import PRODUCTS_OF_TWO
 from rankfall.streams.record import SAME_STATE, SOFTMAX, tensors_in
 
-RECTIFIERS = {
-    F.relu,
-    F.gelu,
-    F.silu,
-    torch.relu,
-    torch.nn.functional.leaky_relu,
-    torch._C._nn.gelu,
-    torch._C._nn.silu,
-    Tensor.relu,
-}
+RECTIFIERS = {F.relu, F.gelu, F.silu, F.leaky_relu, torch.relu, torch._C._nn.gelu, torch._C._nn.silu, Tensor.relu}
 SQUASHERS = {torch.tanh, torch.sigmoid, Tensor.tanh, Tensor.sigmoid}
 ZERO = 1e-3  # an output of a rectifier below this share of its largest is zero
 SATURATED = 1e-3  # distance from the end of the range of tanh or sigmoid
@@ -138,15 +129,13 @@ def is_triangle(mask: Tensor) -> bool:
 
 def units_of(where: str, func: Any, result: Tensor) -> Units:
     """Return the share of units that are dead or saturated for all tokens. result (..., units)"""
-    rows = result.detach().flatten(0, -2) if result.dim() > 1 else result.detach()[None]
+    rows, name = result.detach().flatten(0, -2) if result.dim() > 1 else result.detach()[None], func.__name__
     if not rows.numel():  # an expert without tokens
-        return Units(where, getattr(func, "__name__", ""), 0.0)
-    if func in RECTIFIERS:
-        dead = (rows.abs() <= ZERO * rows.abs().max()).all(0)
-    else:
-        low = 0.0 if func in (torch.sigmoid, Tensor.sigmoid) else -1.0
-        dead = ((rows - low < SATURATED) | (1 - rows < SATURATED)).all(0)
-    return Units(where, getattr(func, "__name__", ""), float(dead.double().mean()))
+        return Units(where, name, 0.0)
+    low = 0.0 if func in (torch.sigmoid, Tensor.sigmoid) else -1.0
+    zero = rows.abs() <= ZERO * rows.abs().max()
+    dead = zero if func in RECTIFIERS else (rows - low < SATURATED) | (1 - rows < SATURATED)
+    return Units(where, name, float(dead.all(0).double().mean()))
 
 
 def looks_random(x: Tensor) -> bool:

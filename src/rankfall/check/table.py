@@ -74,12 +74,7 @@ def side_by_side(models: dict[str, list[StreamReport]]) -> list[str]:
 
 def report_lines(report: StreamReport, name: str, width: int | None) -> list[str]:
     """Return the lines of a report. A table wider than `width` is split into parts."""
-    output = [
-        *result_lines(report, name),
-        "",
-        *layer_table(report, width),
-        "",
-    ]
+    output = [*result_lines(report, name), "", *layer_table(report, width), ""]
     output += [*variants_lines(report), ""] if report.variants else []
     if report.interventions:
         output += [*interventions_table(report), ""]

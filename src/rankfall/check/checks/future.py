@@ -24,7 +24,7 @@ from rankfall.check.steps import (
 from rankfall.streams.axes import differs
 from rankfall.streams.cuts import states_of
 from rankfall.streams.editor import run_through
-from rankfall.streams.flow import Branch, Edits
+from rankfall.streams.flow import Edits
 from rankfall.streams.mixing import PLACES, MixingTrial, TokenMixing, directions, try_places
 from rankfall.streams.record import CHOICES
 
@@ -71,8 +71,9 @@ def no_future_leak(recording: RecordedStream) -> Result:
         return skipped(NO_MIXER[bool(recording.flow.missing)])
     if not leaks:
         return causal_inputs(recording)
+    first = recording.path_of(leaks[0])
     if chosen := causal_without(recording, CHOICES):
-        return warned(CHOSEN.format(chosen[0]), recording.path_of(leaks[0]))
+        return warned(CHOSEN.format(chosen[0]), first)
     if inverted := next((heads.where for heads in recording.heads if heads.inverted), None):
         return failed("tokens see later ones, and neither themselves nor earlier ones: is the mask inverted?", inverted)
     looking_back = [branch for branch in mixers if branch.forwards]
@@ -80,55 +81,46 @@ def no_future_leak(recording: RecordedStream) -> Result:
     if not looking_back and causal:
         return skipped(f"this stream reads backwards, and {causal[0]} is causal")
     if not looking_back:
-        return failed("reversed: every token sees later tokens and no earlier one", recording.path_of(leaks[0]))
+        return failed("reversed: every token sees later tokens and no earlier one", first)
     ahead, back = max(branch.ahead for branch in leaks), max(branch.after for branch in mixers)
     if 0 < ahead <= FEW and back > ahead and all(branch.forwards for branch in leaks) and sees_few_ahead(recording):
-        return failed(
-            f"sees {ahead} token{'s' * (ahead > 1)} ahead in {len(leaks)} of {len(mixers)} branches",
-            recording.path_of(leaks[0]),
-        )
-    exceptions = branches_unlike_others(mixers)
-    if exceptions:
+        tokens = f"{ahead} token{'s' * (ahead > 1)}"
+        return failed(f"sees {tokens} ahead in {len(leaks)} of {len(mixers)} branches", first)
+    # branches that read both ways although branches of their name in other layers read back alone
+    counts = Counter(branch.name for branch in mixers if branch.forwards and not branch.backwards)
+    if exceptions := [branch for branch in leaks if branch.forwards and counts[branch.name]]:
         layers = ", ".join(str(branch.layer) for branch in exceptions)
         return failed(f"causal except layer {layers}, where a token sees later ones", recording.path_of(exceptions[0]))
-    if reversed_mixers := [branch for branch in leaks if not branch.forwards]:
-        verdict = failed if 2 * len(reversed_mixers) < len(mixers) else warned  # bidirectional stacks alternate
-        layers = ", ".join(str(branch.layer) for branch in reversed_mixers)
-        return verdict(
-            f"tokens see only later ones in layer {layers}, and earlier ones in others",
-            recording.path_of(reversed_mixers[0]),
+    if backwards := [branch for branch in leaks if not branch.forwards]:
+        verdict = failed if 2 * len(backwards) < len(mixers) else warned  # bidirectional stacks alternate
+        layers = ", ".join(str(branch.layer) for branch in backwards)
+        sentence = f"tokens see only later ones in layer {layers}, and earlier ones in others"
+        return verdict(sentence, recording.path_of(backwards[0]))
+    if triangular := next((heads for heads in recording.heads if heads.triangular), None):
+        sentence = (
+            f"scores of layer {triangular.layer} are multiplied by a triangular mask, so that later tokens keep a score of 0: fill it "
+            "with -inf"
+            if triangular.zeroed
+            else f"weights of layer {triangular.layer} are causal, but its tokens see later ones: is the axis of the softmax wrong, are "
+            "heads split or joined without a transpose, or is a norm over tokens?"
         )
-    triangular = next((heads for heads in recording.heads if heads.triangular), None)
-    if triangular is not None:
-        if triangular.zeroed:
-            return failed(
-                f"scores of layer {triangular.layer} are multiplied by a triangular mask, so that later tokens keep a score of 0: fill it "
-                "with -inf",
-                triangular.where,
-            )
-        return failed(
-            f"weights of layer {triangular.layer} are causal, but its tokens see later ones: is the axis of the softmax wrong, are heads "
-            "split or joined without a transpose, or is a norm over tokens?", triangular.where,
-        )  # fmt: skip
+        return failed(sentence, triangular.where)
     if sums := causal_without(recording, SUMS | NORMS):
+        kinds = " and ".join(sums)
         return failed(
-            f"causal but for {' and '.join(sums)} over tokens: is a norm or a mean over all of them, later ones too?",
-            recording.path_of(leaks[0]),
+            f"causal but for {kinds} over tokens: is a norm or a mean over all of them, later ones too?", first
         )
     if transforms := causal_without(recording, TRANSFORMS):
         return warned(
             f"causal but for {transforms[0]} over {recording.report.tokens} tokens, which wraps round: a causal convolution needs zeros "
             "up to twice as many",
-            recording.path_of(leaks[0]),
+            first,
         )
     if recording.triangles and not causal:
         prefix = causal_inputs(recording).verdict != FAIL  # a prefix sees itself both ways; the last token is behind it
-        verdict = warned if prefix else failed
         behind_softmax = "; it hides weights behind the softmax, whose sums hold later tokens" * recording.late_mask
-        return verdict(
-            f"a triangular mask is made, but all {len(leaks)} branches see later tokens{behind_softmax}",
-            recording.path_of(leaks[0]),
-        )
+        sentence = f"a triangular mask is made, but all {len(leaks)} branches see later tokens{behind_softmax}"
+        return (warned if prefix else failed)(sentence, first)
     if recording.unread_mask and not causal:
         return warned("a triangular mask is made or held, and no scores meet it: is the mask forgotten?")
     if causal:
@@ -153,12 +145,6 @@ def sees_few_ahead(recording: RecordedStream) -> bool:
         try_places(model, arguments, flow, trial, (place,))
         ahead.add(max(directions(changes, flow.layout)[3] for changes in trial.results.values()))
     return len(ahead) == 1 and max(ahead) <= FEW
-
-
-def branches_unlike_others(mixers: list[Branch]) -> list[Branch]:
-    """Return the branches that read ahead although branches of their name in other layers read back alone."""
-    counts = Counter(branch.name for branch in mixers if branch.forwards and not branch.backwards)
-    return [branch for branch in mixers if branch.backwards and branch.forwards and counts[branch.name]]
 
 
 def causal_inputs(recording: RecordedStream) -> Result:

@@ -114,12 +114,12 @@ def gradients_flow(recording: RecordedStream) -> Result:
         )
     if outputs := describe_outputs(recording, weights, ends):
         return warned(*outputs)
-    size = layers[0].gradient
-    if size is not None and not layers[0].norm:
-        return skipped("the first state is zero, and a norm of zeros has any gradient")
+    size, first, last = layers[0].gradient, layers[0].norm, layers[-1].norm
     if size is None:
         return skipped(recording.report.reasons.get("gradients", "the first state cannot be differentiated"))
-    relative = size * recording.report.shorter
+    if not first:
+        return skipped("the first state is zero, and a norm of zeros has any gradient")
+    relative = size * (first / last if last else 1.0)  # to the lengths of the states
     sentence = f"{show_number(size)} times as large at the first state as at the last, {show_number(relative)} relative to the states"
     queries = [layer.query_gradient for layer in layers if layer.query_gradient is not None]
     if queries:

@@ -158,7 +158,7 @@ def describe_worst(report: StreamReport) -> list[str]:
 
 def say_helped(report: StreamReport, last: float) -> list[str]:
     """Return sentences on the two interventions that keep most, with their gradients."""
-    tried = [(kept, outcome) for outcome in report.interventions if (kept := outcome.residuals[-1]) is not None]
+    tried = [(kept, outcome) for outcome in report.interventions if (kept := outcome.last) is not None]
     if not tried:
         return []
     if not report.part and judge_rank(report).verdict == PASS:
