@@ -6,7 +6,7 @@ the layers.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from math import prod
 from typing import Any
@@ -49,11 +49,14 @@ def project_pass(examined: Examined, flow: Flow, **edits: Any) -> tuple[Tensor, 
     return project((after.output, after.states[-1]), 0), after.output
 
 
-def differentiate_weights(value: Tensor, weights: Weights, **options: bool) -> dict[str, Tensor | None]:
+def differentiate_weights(
+    value: Tensor, weights: Mapping[str, Tensor], retain_graph: bool = False
+) -> dict[str, Tensor | None]:
     """Return the gradient of each weight; None for one on which the value does not depend."""
     if not value.requires_grad or not weights:
         return dict.fromkeys(weights)
-    return dict(zip(weights, torch.autograd.grad(value, list(weights.values()), allow_unused=True, **options)))
+    tensors = list(weights.values())
+    return dict(zip(weights, torch.autograd.grad(value, tensors, allow_unused=True, retain_graph=retain_graph)))
 
 
 def gradients_of(examined: Examined, flow: Flow, weights: Weights) -> dict[str, Tensor | None]:
@@ -64,10 +67,10 @@ def gradients_of(examined: Examined, flow: Flow, weights: Weights) -> dict[str, 
 class MapOutputs:
     """Note, in a pass, which axis of a linear map's matrix holds its outputs, and which maps a rectifier reads."""
 
-    def __init__(self, matrices: Weights) -> None:
+    def __init__(self, matrices: Mapping[str, Tensor]) -> None:
         self.axes: dict[str, int] = {}  # matrix of a linear map or convolution -> the axis of its outputs
         self.cut: set[str] = set()  # maps whose outputs a rectifier reads, which may be zero by chance
-        self._names = {matrix: name for name, matrix in matrices.items() if matrix.dim() > 1}
+        self._names: dict[Tensor, str] = {matrix: name for name, matrix in matrices.items() if matrix.dim() > 1}
         self._outputs: dict[Tensor, str] = {}  # of maps, up to layout and norm
 
     def compute(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -135,7 +135,7 @@ def build_model(name: str, config: Any, seed: int, most: int = MOST) -> nn.Modul
     """Build the model with weights drawn by the library from this seed, unless it is too large."""
     try:
         make, count = maker(config), 0
-        with suppress(FAILURES):  # some cannot be built without storage
+        with suppress(*FAILURES):  # some cannot be built without storage
             prepare_config(config)
             with quiet(), torch.device("meta"):
                 count = sum(weight.numel() for weight in make(config).parameters())

@@ -123,7 +123,8 @@ class HeldStates:
             return tensor
 
         first = run_through(examined.model, examined.arguments, flow, Edits(edit=keep, enter=enter)).states[0]
-        self.shape: tuple[int, int] = tuple(flow.layout.to_rows(first).shape[:2])  # (S, T)
+        samples, tokens, _ = flow.layout.to_rows(first).shape
+        self.shape = samples, tokens
         self.entry = entered[0] if entered else first
 
     def run(

@@ -65,9 +65,9 @@ class SoftmaxAxes:
             # the product may have further axes before those of the weights
             self.compare(source, weights, {axis % product.dim() - product.dim() + weights.dim() for axis in axes})
         for tensor in tensors:
-            source = self.weights.get(tensor)
-            if source is None:
+            if tensor not in self.weights:
                 continue
+            source = self.weights[tensor]
             if (name in SAME_STATE or name in VIEWS) and result.numel() == tensor.numel():
                 self.weights[result] = source
             elif name in TIMES and len(tensors) > 1:

@@ -84,8 +84,8 @@ def no_future_leak(recording: RecordedStream) -> Result:
         return failed("reversed: every token sees later tokens and no earlier one", first)
     ahead, back = max(branch.ahead for branch in leaks), max(branch.after for branch in mixers)
     if 0 < ahead <= FEW and back > ahead and all(branch.forwards for branch in leaks) and sees_few_ahead(recording):
-        tokens = f"{ahead} token{'s' * (ahead > 1)}"
-        return failed(f"sees {tokens} ahead in {len(leaks)} of {len(mixers)} branches", first)
+        seen = f"{ahead} token{'s' * (ahead > 1)}"
+        return failed(f"sees {seen} ahead in {len(leaks)} of {len(mixers)} branches", first)
     # branches that read both ways although branches of their name in other layers read back alone
     counts = Counter(branch.name for branch in mixers if branch.forwards and not branch.backwards)
     if exceptions := [branch for branch in leaks if branch.forwards and counts[branch.name]]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from functools import partial
 from itertools import groupby
+from typing import Any
 
 import torch
 from torch import nn
@@ -158,7 +159,7 @@ def is_steep(size: float, relative: float, limit: float) -> bool:
     return all(outside) and (size > 1) == (relative > 1)
 
 
-def parameters_without(recording: RecordedStream) -> tuple[list[tuple[int, str]], *tuple[list[str], ...]]:
+def parameters_without(recording: RecordedStream) -> tuple[Any, ...]:
     """Return halves of attention, and five lists of parameters: detached, with zero gradient, with a silent block of rows, unread, frozen.
 
     A detached matrix is read by the pass, and the output does not depend on it. The other lists hold parameters of the layers; the unread
