@@ -34,10 +34,12 @@ from rankfall.streams.axes import differs
 from rankfall.streams.editor import PassResult
 from rankfall.streams.examine import Examined
 from rankfall.streams.flow import TOKENWISE, Branch, Flow
+from rankfall.streams.frames import Call, Frames
 from rankfall.streams.record import PRODUCTS, SAME_STATE, SOFTMAX, tensors_in
 
 EPS = ("eps", "epsilon", "variance_epsilon")  # attributes of norms
 ACTIVATIONS = (nn.ReLU, nn.GELU, nn.SiLU, nn.LeakyReLU, nn.Tanh, nn.Sigmoid)
+ROOT = (Call("", 0),)  # where a hook of the model itself computes
 TINY_FACTOR = 1e-2  # the factors of LayerScale begin at 1e-1 to 1e-6
 
 
@@ -113,7 +115,6 @@ class RecordedStream:
 def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStream:
     """Run one pass of the model, and record what the checks read."""
     recording = RecordedStream(examined, flow, report)
-    calls = [""]  # names of the modules whose calls are in progress, outermost first
     modules = dict(examined.model.named_modules())
     layers = tuple(f"{name}." for name in flow.layers)
     square = (report.tokens, report.tokens)
@@ -125,10 +126,10 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
         for key, value in vars(module).items()
         if isinstance(value, Tensor) and value.is_floating_point() and looks_random(value)
     }
+    attending = {number: operation.call.module for operation, number in reversed(flow.attends.items())}
     reader = AttentionReader(flow, report.tokens, alone=False)
-    mapped: dict[
-        Tensor, tuple[str, int]
-    ] = {}  # outputs of linear maps, their modules, the widths of their narrower inputs
+    # outputs of linear maps, their modules, the widths of their narrower inputs
+    mapped: dict[Tensor, tuple[str, int]] = {}
     scales = ScoreScales()
     softened: set[Tensor] = set()  # weights that a softmax returned
     norm_inputs: dict[str, Tensor] = {}
@@ -163,15 +164,14 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
         result = reader.attend(number, func, args, kwargs)
         branch = flow.branches[number]
         weights = weights_of(func, args, kwargs, result)
-        axes.see(calls[-1], func, args, kwargs, result)
+        axes.see(frames.stack[-1].module, func, args, kwargs, result)
         if branch.mixes and weights.shape[-1] > 1 and weights.dim() >= 3:
-            operation = next(operation for operation, at in flow.attends.items() if at == number)
             axis = args[1] if len(args) > 1 and func in SOFTMAX else kwargs.get("dim")
             axis = -1 % weights.dim() if axis is None else axis % weights.dim()
             scores = masked_scores(func, args, kwargs)
             scores = None if scores is None else heads_first(scores, axis, report.tokens)
             by_head, scale = heads_first(weights, axis, report.tokens), scales.of_attention(func, args, kwargs)
-            recording.heads += heads_of(branch.layer, operation.call.module, by_head, scores, scale)
+            recording.heads += heads_of(branch.layer, attending[number], by_head, scores, scale)
             if func in SOFTMAX and weights.shape[-2:] == square:
                 softened.add(result)
         if report.tokens == weights.shape[-2] < weights.shape[-1]:
@@ -187,7 +187,8 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
     def watch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run any other operation and record masks, linear maps, units, and sums over weights of attention."""
         result, name = reader.compute(func, args, kwargs), getattr(func, "__name__", "")
-        tensors, here = [tensor for _, tensor in tensors_in((args, kwargs))], calls[-1]
+        tensors, stack = [tensor for _, tensor in tensors_in((args, kwargs))], frames.stack or ROOT
+        here = stack[-1].module
         if any(True for _ in tensors_in(result)):  # not an attribute, such as a shape
             note(tensors)
             scales.see(func, args, kwargs, result)
@@ -214,32 +215,24 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
             factors = [tensor for tensor in tensors if isinstance(tensor, nn.Parameter)]
             recording.gates += any(x.squeeze().dim() < 2 and 0 < rms(x) < TINY_FACTOR for x in factors)
         if func in RECTIFIERS or func in SQUASHERS:
-            is_layer = len(calls) > 2 and isinstance(modules[here], ACTIVATIONS)  # then its owner is named
-            recording.units.append(units_of(calls[-2 if is_layer else -1], func, result))
+            is_layer = len(stack) > 1 and isinstance(modules[here], ACTIVATIONS)  # then its owner is named
+            recording.units.append(units_of(stack[-2 if is_layer else -1].module, func, result))
             mapped.pop(result, None)  # a rectifier in place returns the tensor that it changed
         return result
 
-    def leave(module: nn.Module, inputs: Any, _: Any) -> None:
+    def leave(call: Call, inputs: Any, _: Any) -> None:
         """Record a norm at the end of its call."""
+        module, kind = modules[call.module], type(modules[call.module]).__name__
         eps = next((value for key in EPS if isinstance(value := getattr(module, key, None), float)), 0.0)
-        if eps and "norm" in type(module).__name__.lower() and inputs and isinstance(inputs[0], Tensor):
-            norm_inputs.setdefault(calls[-1], inputs[0].detach().clone())
-            recording.norms += norm_reads(calls[-1], eps, inputs[0], "Layer" in type(module).__name__)
-        calls.pop()
+        if eps and "norm" in kind.lower() and inputs and isinstance(inputs[0], Tensor):
+            norm_inputs.setdefault(call.module, inputs[0].detach().clone())
+            recording.norms += norm_reads(call.module, eps, inputs[0], "Layer" in kind)
 
-    handles = []
-    for name, module in modules.items():
-        handles.append(module.register_forward_pre_hook(lambda *_, name=name: calls.append(name)))
-        handles.append(module.register_forward_hook(leave))
-    try:
+    with Frames(examined.model, on_exit=leave) as frames:
         passed = run_pass(examined, flow, edit=look, attend=attend, compute=watch, score=reader.score)
-    finally:
-        for handle in handles:
-            handle.remove()
-    attending = {number: operation.call.module for operation, number in flow.attends.items()}
     unlike = [(attending.get(number, ""), unlike_groups(x.keys, x.values)) for number, x in reader.reads.items()]
     recording.unlike_groups = [(where, sentence) for where, sentence in unlike if sentence]
-    inside = {operation.call.module for operation in flow.attends}  # layers of inline code have no module
+    inside = attending.values()  # layers of inline code have no module
     recording.sideways = [pair for pair in axes.wrong if pair[0] in inside or f"{pair[0]}.".startswith(layers)]
     # where tokens mix, queries may read a map of the state, but a map that widens and one that narrows lack a function
     tokenwise = [recording.path_of(branch) for branch in flow.branches if branch.kind == TOKENWISE]

@@ -4,20 +4,21 @@ import re
 from collections.abc import Iterator
 from functools import partial
 from itertools import groupby
+from math import prod
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from rankfall.check.derivative import (
     ROUNDING,
     STEPS,
     MapOutputs,
     active_outputs,
+    describe_outputs,
     differentiate_weights,
     has_silent_part,
     is_unread_end,
-    overwritten_tensor,
     project_pass,
     trained,
     wrong_gradient,
@@ -25,8 +26,9 @@ from rankfall.check.derivative import (
 from rankfall.check.gradients import attend_scored
 from rankfall.check.layer import show_number
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
-from rankfall.check.outputs import describe_outputs
 from rankfall.check.recording import RecordedStream
+from rankfall.streams.examine import FAILURES, Examined, plain
+from rankfall.streams.frames import Call, Frames
 from rankfall.streams.mixing import fill_zero_weights
 from rankfall.streams.record import tensors_in
 
@@ -76,7 +78,7 @@ def gradients_flow(recording: RecordedStream) -> Result:
     if overwritten := overwritten_tensor(recording.examined, recording.frozen):
         return failed(*overwritten)
     halves, detached, zero, blocks, unread, frozen = parameters_without(recording)
-    weights: dict[str, torch.Tensor] = {
+    weights: dict[str, Tensor] = {
         name: weight
         for name, weight in examined.model.named_parameters()
         if weight.is_floating_point() and name in recording.used - recording.frozen
@@ -174,7 +176,7 @@ def parameters_without(recording: RecordedStream) -> tuple[Any, ...]:
     maps = MapOutputs(matrices)
     halves: list[tuple[int, str]] = []
 
-    def score(number: int, pair: list[torch.Tensor], fused: bool = False) -> None:
+    def score(number: int, pair: list[Tensor], fused: bool = False) -> None:
         detached_names = [name for name, tensor in zip(("queries", "keys"), pair) if not tensor.requires_grad]
         # an adjacency is square, and its product with states may stand where scores do
         square = pair[0].shape[-2:-1] == pair[0].shape[-1:]
@@ -228,7 +230,7 @@ def parameters_without(recording: RecordedStream) -> tuple[Any, ...]:
     return halves, detached, zero, [] if closed_gates else blocks, unread, frozen
 
 
-def silent_in_all_layers(maps: dict[str, torch.Tensor]) -> Iterator[str]:
+def silent_in_all_layers(maps: dict[str, Tensor]) -> Iterator[str]:
     """Yield the maps whose silent rows are the same in all layers and include a block of FEWEST_ROWS. Values (outputs,)"""
     for _, group in groupby(sorted(maps, key=alike_name), alike_name):
         names = list(group)
@@ -242,3 +244,35 @@ def silent_in_all_layers(maps: dict[str, torch.Tensor]) -> Iterator[str]:
 def alike_name(name: str) -> str:
     """Return the name of a parameter without the numbers of layers."""
     return re.sub(r"\d+", "#", name)
+
+
+def overwritten_tensor(examined: Examined, frozen: set[str]) -> tuple[str, str] | None:
+    """Return a sentence and a module path if the backward pass of the unedited model fails because of an operation in place."""
+    model = examined.model
+    outputs: list[tuple[str, Tensor, int]] = []  # module, output, version
+
+    def leave(call: Call, _: Any, output: Any) -> None:
+        outputs.extend((call.module, tensor, tensor._version) for _, tensor in tensors_in(output))
+
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(parameter.is_floating_point() and name not in frozen)
+    weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    with torch.enable_grad(), Frames(model, on_exit=leave):
+        try:
+            output = plain(model, examined.arguments)
+            ends = [tensor.sum() for _, tensor in tensors_in(output) if tensor.requires_grad]
+            if ends and weights:
+                torch.autograd.grad(ends, weights, allow_unused=True)
+        except FAILURES as error:
+            if "modified by an inplace operation" not in str(error):
+                return None
+            shape = [int(size) for size in re.findall(r"\d+", str(error).partition("Tensor [")[2].partition("]")[0])]
+            changed = [
+                name
+                for name, tensor, version in outputs
+                if tensor._version != version and (tensor.numel(), tensor.shape[-1:]) == (prod(shape), (*shape[-1:],))
+            ]
+            subject = f"the output of {changed[0]}" if changed else f"a tensor of shape {tuple(shape)}"
+            path = changed[0] if changed else ""
+            return f"backward() fails: {subject} is changed in place after an operation that needs it", path
+    return None
