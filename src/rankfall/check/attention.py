@@ -176,10 +176,8 @@ def attention(examined: Examined, flow: Flow, report: StreamReport) -> str:
     run_pass(examined, flow, attend=attend)
     padding = round(min(shares, default=0.0) * report.samples * tokens)
     if padding and len(numbers) == report.depth:
-        report.notes.append(
-            f"no token reads {padding} of {report.samples * tokens} tokens, which all numbers count in. "
-            "If they are padding, pass an example without"
-        )
+        unread = f"no token reads {padding} of {report.samples * tokens} tokens, which all numbers count in"
+        report.notes.append(f"{unread}. If they are padding, pass an example without")
     for layer, rows in numbers.items():
         layer_report = layers[layer]
         layer_report.entropy = sum(row[0] for row in rows) / len(rows)
@@ -189,18 +187,15 @@ def attention(examined: Examined, flow: Flow, report: StreamReport) -> str:
     if numbers:
         other_rows = [str(layer) for layer in sorted(numbers) if layers[layer].first is None]
         if other_rows:
-            report.notes.append(
-                f"on 1st is left out of layers {', '.join(other_rows)}, whose rows are not over the {tokens} tokens"
-            )
+            left_out = f"on 1st is left out of layers {', '.join(other_rows)}"
+            report.notes.append(f"{left_out}, whose rows are not over the {tokens} tokens")
         return ""
     return "what mixes tokens here makes no weights by softmax, or makes them inside a kernel"
 
 
 TIMES = frozenset({"mul", "__mul__", "__rmul__", "mul_", "__imul__", "multiply"})
 OVER = frozenset({"div", "__truediv__", "div_", "__itruediv__", "__div__", "true_divide", "divide"})
-NORMS = frozenset(
-    {"rsqrt", "sqrt", "norm", "vector_norm", "normalize", "layer_norm", "rms_norm", "group_norm", "std", "var"}
-)
+NORMS = {"rsqrt", "sqrt", "norm", "vector_norm", "normalize", "layer_norm", "rms_norm", "group_norm", "std", "var"}
 EVEN = 0.5  # keys this share of sqrt(d) times as large as queries make up for a scale, as in T5
 
 
@@ -272,11 +267,8 @@ def summed_axes(func: Any, args: tuple[Any, ...], weights: Tensor) -> set[int]:
         factors = args[1] if isinstance(args[1], tuple | list) else args[1:]
         terms, _, out = args[0].replace(" ", "").partition("->")
         letters = next((term for term, factor in zip(terms.split(","), factors) if factor is weights), "")
-        return (
-            {axis for axis, letter in enumerate(letters) if letter not in out}
-            if letters and "." not in letters
-            else all_axes
-        )
+        summed = {axis for axis, letter in enumerate(letters) if letter not in out}
+        return summed if letters and "." not in letters else all_axes
     if name in PRODUCTS_OF_TWO and len(args) > 1 and (args[0] is weights or args[1] is weights):
         return {weights.dim() - (1 if args[0] is weights else 2)}
     return all_axes

@@ -223,20 +223,14 @@ def describe_outputs(recording: RecordedStream, weights: Weights, unread: list[s
                 return f"{int((~active).sum())} of {len(active)} outputs of {name} reach no output of the model", name
     largest = max((float(gradient.abs().max()) for gradient in gradients.values()), default=0.0)
     begins = tuple(f"{recording.path_of(addition.branch)}." for addition in recording.additions if not addition.state)
-    silent = [
-        name
-        for name, gradient in gradients.items()
-        if float(gradient.abs().max()) <= ROUNDING * largest
-        and gradient.shape[:-1].numel() > 1  # the vector of a symbol may be unused
-        and not name.startswith(begins)
-    ]
+    silent = [name for name, gradient in gradients.items() if float(gradient.abs().max()) <= ROUNDING * largest]
+    # the vector of a symbol may be unused
+    silent = [name for name in silent if gradients[name].shape[:-1].numel() > 1 and not name.startswith(begins)]
     if silent and is_unread_end(examined, silent, recording.used):
         unread += silent
     elif silent and largest:
-        return (
-            f"{len(silent)} matrices do not change the output, {silent[0]} first: does the output read another token or tensor?",
-            silent[0],
-        )
+        cause = "does the output read another token or tensor?"
+        return f"{len(silent)} matrices do not change the output, {silent[0]} first: {cause}", silent[0]
     return None
 
 
@@ -256,10 +250,8 @@ def equal_outputs(output: Any, differentiable: set[tuple[Any, ...]]) -> str:
         for axis in range(1, tensor.dim() - 1):
             broadcast = tensor.stride(axis) == 0
             if tensor.shape[axis] > 1 and not broadcast and not bool(differs(tensor, tensor.narrow(axis, 0, 1)).any()):
-                return (
-                    f"all {tensor.shape[axis]} rows of {name_output(path)} {tuple(tensor.shape)} are equal: are the queries behind them "
-                    "zero or equal?"
-                )
+                rows = f"{tensor.shape[axis]} rows of {name_output(path)} {tuple(tensor.shape)}"
+                return f"all {rows} are equal: are the queries behind them zero or equal?"
     return ""
 
 

@@ -70,11 +70,7 @@ def ignore_hidden_rows(examined: Examined, flow: Flow, hidden: Tensor) -> Flow:
     branches = []
     for branch in flow.branches:
         result = trial.results[branch.number]
-        spots = {
-            (changed, affected)
-            for changed, affected in result.spots
-            if not hidden[affected if sample_first else affected[::-1]]
-        }
+        spots = {pair for pair in result.spots if not hidden[pair[1] if sample_first else pair[1][::-1]]}
         later, earlier, after, _ = directions(replace(result, spots=spots), layout)
         causal = replace(branch, forwards=True, backwards=False, after=after, ahead=0)
         branches.append(causal if later and not earlier else branch)

@@ -93,11 +93,8 @@ def masks_of(arguments: Arguments, model: nn.Module) -> list[Mask]:
         steps = x.shape[-1] if x.shape[-1] > 1 else x[0].numel()
         square = x.dim() > 2 and x.shape[-2] == steps
         sizes = {len(y) for y in inputs if steps in y.shape[1:2]} if square else {len(x)} & {x.numel() // steps}
-        shapes = [
-            (size, steps)
-            for size in sizes
-            if steps > 1 and len(x) % size == 0 and holders(arguments, (size, steps), flags)
-        ]
+        sizes = {size for size in sizes if steps > 1 and len(x) % size == 0}
+        shapes = [(size, steps) for size in sizes if holders(arguments, (size, steps), flags)]
         masks += [Mask(name, labels[name], x, shape, values) for shape in shapes[:1]]
     return masks
 

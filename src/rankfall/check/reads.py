@@ -83,11 +83,8 @@ class SoftmaxAxes:
 
 def normalised_axes(weights: Tensor) -> set[int]:
     """Return the axes along which all numbers sum to one."""
-    return {
-        axis
-        for axis in range(weights.dim())
-        if weights.shape[axis] > 1 and bool(((weights.detach().sum(axis) - 1).abs() < ONE).all())
-    }
+    axes = [axis for axis, size in enumerate(weights.shape) if size > 1]
+    return {axis for axis in axes if bool(((weights.detach().sum(axis) - 1).abs() < ONE).all())}
 
 
 def over_pairs(weights: Tensor) -> bool:
@@ -215,11 +212,8 @@ def heads_of(
     selfless = square and not bool(weights.diagonal(dim1=-2, dim2=-1)[..., 1:].any()) and bool(weights.tril(-1).any())
     triangular = is_triangular(weights, scores)
     zeroed = triangular and scores is not None and bool(((scores == 0) & (scores.abs() + weights > 0)).triu(1).any())
-    return [
-        HeadNumbers(
-            layer, where, mean(entropy), largest, first, distance, logit, inverted, selfless, triangular, zeroed, scale
-        )
-    ]
+    means = (mean(entropy), largest, first, distance)
+    return [HeadNumbers(layer, where, *means, logit, inverted, selfless, triangular, zeroed, scale)]
 
 
 def unlike_groups(keys: Tensor | None, values: Tensor | None) -> str:

@@ -50,11 +50,7 @@ def check(
     """
     with keep_random_state(), fitting_threads(model, inputs), torch.no_grad():
         examined = examine(model, inputs, blocks=blocks, name=name)
-        needed = {
-            name: parameter.requires_grad
-            for name, parameter in examined.model.named_parameters()
-            if parameter.dim() > 1
-        }
+        needed = {name: x.requires_grad for name, x in examined.model.named_parameters() if x.dim() > 1}
         frozen = {name for name, needs in needed.items() if not needs and any(needed.values())}
         sizes = {flow.name: states_of(examined, flow)[0].shape[:2] for flow in examined.flows}
         hidden = {flow.name: hidden_tokens(examined, flow, *sizes[flow.name])[0] for flow in examined.flows}

@@ -1,6 +1,6 @@
 """Change a model's inputs step by step, and find the first row of its states and the first step of its outputs that changes with each."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -19,9 +19,8 @@ from rankfall.streams.flow import Edits
 from rankfall.streams.mixing import PLACES, MixingTrial, TokenMixing, directions
 from rankfall.streams.record import CHOICES, tensors_in
 
-Axis = tuple[
-    tuple[Any, ...], int, int, int
-]  # path of an output, its axes, one of them behind the samples, and its size
+# path of an output, its axes, one of them behind the samples, and its size
+Axis = tuple[tuple[Any, ...], int, int, int]
 
 
 @dataclass
@@ -155,11 +154,9 @@ def special_numbers(recording: RecordedStream) -> list[int]:
     return [number for number in numbers if number is not None]
 
 
-SUMS = frozenset(
-    {"mean", "sum", "var", "std", "var_mean", "std_mean", "norm", "vector_norm", "amax", "amin", "logsumexp"}
-)
-NORMS = frozenset({"layer_norm", "group_norm", "instance_norm", "rms_norm"})
-TRANSFORMS = frozenset({"rfft", "irfft", "fft", "ifft"})
+SUMS = {"mean", "sum", "var", "std", "var_mean", "std_mean", "norm", "vector_norm", "amax", "amin", "logsumexp"}
+NORMS = {"layer_norm", "group_norm", "instance_norm", "rms_norm"}
+TRANSFORMS = {"rfft", "irfft", "fft", "ifft"}
 
 
 class Held:
@@ -168,7 +165,7 @@ class Held:
     A Fourier transform over tokens is padded to twice their number, as that of a convolution has to be.
     """
 
-    def __init__(self, names: frozenset[str], tokens: int) -> None:
+    def __init__(self, names: Set[str], tokens: int) -> None:
         self.held, self.tokens = names, tokens  # kinds of operations, and the size of the axis that holds tokens
         self.names: list[str] = []  # of the operations that are held
         self.kept: list[tuple[Tensor, Any]] = []  # their first tensors and results in the first pass
@@ -190,9 +187,8 @@ class Held:
             axis = kwargs.get("dim", args[places] if len(args) > places else -1)
             over = first.shape[axis] == self.tokens
         else:  # a layer norm is over tokens if its shape has several axes
-            over = name in ("group_norm", "instance_norm") or any(
-                isinstance(x, tuple | list) and len(x) > 1 for x in option
-            )
+            several = any(isinstance(x, tuple | list) and len(x) > 1 for x in option)
+            over = several or name in ("group_norm", "instance_norm")
         if not over:
             return result
         if self.place < 0:
@@ -234,7 +230,7 @@ def count_sides(value: Any, size: int) -> int:
     return next((list(tensor.shape).count(size) for _, tensor in tensors_in(value)), 0)
 
 
-def causal_without(recording: RecordedStream, names: frozenset[str]) -> list[str]:
+def causal_without(recording: RecordedStream, names: Set[str]) -> list[str]:
     """Return the names of operations over tokens without whose changes no branch reads ahead, and some read back; or an empty list."""
     flow, model, arguments = recording.flow, recording.examined.model, recording.examined.arguments
     held = Held(names, recording.report.tokens)

@@ -104,10 +104,8 @@ def check_declared(candidate: Candidate) -> None:
     judged = JUDGED.get(kind, set())
     if wrong := [name for name in provides if name in judged and name not in shown["PROVIDES"]]:
         fault = f"says PROVIDES = {provides!r}, but lacks methods for {wrong[0]}, or they do not give its output"
-        remedy = (
-            f"mend them, or leave {wrong[0]!r} out: measures that use it are then refused before anything is trained"
-        )
-        raise candidate.refusal(fault, remedy)
+        refused = "measures that use it are then refused before anything is trained"
+        raise candidate.refusal(fault, f"mend them, or leave {wrong[0]!r} out: {refused}")
     if read := [name for name in ignores if name not in shown.get("IGNORES", ignores)]:
         fault = f"reads its {read[0]} with these options, and IGNORES has it (declared, or learned from its defaults)"
         raise candidate.refusal(fault, f"write IGNORES without {read[0]!r} at the top of its file")

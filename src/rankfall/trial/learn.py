@@ -47,9 +47,8 @@ def learn_task(task: Any, options: Options) -> dict[str, Any]:
         raise TypeError(f"it returns {type(data).__name__} where a Dataset is expected; a `return` may be missing")
     inputs, targets = data.train.inputs, data.train.targets
     if data.special > 0 and inputs.shape == targets.shape and torch.equal(inputs, targets):
-        raise ValueError(
-            "its targets are its inputs: say TARGETS = 'hidden' if the objective hides them, else 'classes'"
-        )
+        hint = "say TARGETS = 'hidden' if the objective hides them, else 'classes'"
+        raise ValueError(f"its targets are its inputs: {hint}")
     kind = "values" if targets.is_floating_point() else "classes"
     return {"INPUTS": "vectors" if inputs.is_floating_point() else "tokens", "TARGETS": kind}
 
@@ -85,11 +84,8 @@ def note_calls(attention: Any, layer: int, called: set[str], options: Options) -
             called.add(name)
             return super().__getattribute__(name)
 
-    class NotedPosition(Position):
-        rotate = noting(Position.rotate, "rotate")
-        products = noting(Position.products, "products")
-        bias = noting(Position.bias, "bias")
-        context = noting(Position.context, "context")
+    methods = ("rotate", "products", "bias", "context")
+    noted_position = type("Noted", (Position,), {name: noting(getattr(Position, name), name) for name in methods})
 
     class NotedNormaliser:
         prepare = staticmethod(noting(lambda q, k: (q, k), "prepare", "normaliser"))
@@ -101,7 +97,7 @@ def note_calls(attention: Any, layer: int, called: set[str], options: Options) -
     sizes: Sizes = NotedSizes(**{**vars(SIZES), "layer": layer})
     if hasattr(attention, "sized"):
         sizes = attention.sized(sizes, **options)
-    net = attention(sizes, NotedPosition(), NotedNormaliser(), noting(lower_triangle, "mask"), "blocks.0", **options)
+    net = attention(sizes, noted_position(), NotedNormaliser(), noting(lower_triangle, "mask"), "blocks.0", **options)
     x = random_states(net)
     with torch.no_grad():
         net(x, no_dropout, **earlier_of(net))
@@ -190,10 +186,8 @@ def learn_block(block: Any, options: Options) -> dict[str, Any]:
             breaks |= {*find_breaks(module, x, call), *(["blocks"] if asks(module) else [])}
             module.attention.forward = lambda state, *drop: torch.zeros_like(state)
             tokenwise = tokenwise and acts_on_tokens_alone(call, x)
-    return {
-        "BREAKS": [name for name in ("blocks", "weights", "heads", "values") if name in breaks],
-        "TOKENWISE": tokenwise,
-    }
+    ordered = [name for name in ("blocks", *METHODS) if name in breaks]
+    return {"BREAKS": ordered, "TOKENWISE": tokenwise}
 
 
 def build_block(

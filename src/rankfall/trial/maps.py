@@ -45,9 +45,8 @@ def difference(results: Sequence[Tensor], expected: Sequence[Tensor]) -> float:
     worst = 0.0
     for result, reference in zip(results, expected):
         distance = torch.where(result == reference, 0.0, (result - reference).abs()).nan_to_num(nan=torch.inf).max()
-        largest = (
-            torch.where(reference.isfinite(), reference.abs(), 0.0).max().clamp_min(torch.finfo(reference.dtype).tiny)
-        )
+        largest = torch.where(reference.isfinite(), reference.abs(), 0.0).max()
+        largest = largest.clamp_min(torch.finfo(reference.dtype).tiny)
         worst = max(worst, float(distance / largest))
     return worst
 
@@ -150,9 +149,8 @@ class MapTrial:
         candidate = self.candidate
         function = getattr(module, use.method, None) if use.method else module
         if not callable(function):
-            fault = (
-                f"has no method `{use.method}`" if use.method else f"gives {_describe(module)}, which cannot be called"
-            )
+            given = f"gives {_describe(module)}, which cannot be called"
+            fault = f"has no method `{use.method}`" if use.method else given
             raise candidate.refusal(fault, f"it must be {candidate.contract}")
         inputs_text = f"given {use.label} {' and '.join(str(tuple(value.shape)) for value in inputs)}"
         result = candidate.call(function, inputs_text, *inputs, **use.also)

@@ -78,9 +78,8 @@ def draw_samples(
         if targets == "values":
             x, y = (torch.from_numpy(rng.normal(size=(*shape, size))) for size in (SYMBOLS, ANSWERS))
         else:
-            x, y = (
-                torch.from_numpy(rng.integers(low, high, size=shape)) for low, high in ((0, SYMBOLS), (-1, ANSWERS))
-            )
+            ends = ((0, SYMBOLS), (-1, ANSWERS))
+            x, y = (torch.from_numpy(rng.integers(low, high, size=shape)) for low, high in ends)
         inputs.append(x[part])
         target_values.append((x if targets == "hidden" else y)[part])
     return Samples(
@@ -139,10 +138,7 @@ def check_sums(candidate: Candidate, targets: str) -> None:
             )
 
 
-ENTRIES = (
-    ParameterEntry("map.weight", "mlp", "weight", (2, 3), 0),
-    ParameterEntry("map.bias", "mlp", "bias", (1,), 6),
-)
+ENTRIES = (ParameterEntry("map.weight", "mlp", "weight", (2, 3), 0), ParameterEntry("map.bias", "mlp", "bias", (1,), 6))
 PARAMETERS = 7  # numbers of a member in ENTRIES
 STEPS = 3  # enough for slots to matter
 RATES, DECAYS = (0.1, 0.0, 0.01), (0.1, 0.1, 0.0)  # learning rate and weight decay of each member

@@ -65,10 +65,8 @@ def activations_sane(recording: RecordedStream) -> Result:
     norms = [layer.norm or 0.0 for layer in recording.report.layers]
     most = max((addition.ratio for addition in recording.additions if addition.state), default=0.0)
     if recording.unbent:
-        return warned(
-            f"{len(recording.unbent)} linear maps read the output of another one as it is: is a function missing between them?",
-            recording.unbent[0][0],
-        )
+        maps = f"{len(recording.unbent)} linear maps read the output of another one as it is"
+        return warned(f"{maps}: is a function missing between them?", recording.unbent[0][0])
     if 0 < most < TINY and recording.flow.skips and recording.gates < len(recording.additions):
         return warned(f"the layers add nothing: the largest branch is {most:.2g} times the size of its state")
     return passed(f"norm of a token {norms[0]:.3g} to {norms[-1]:.3g}; branches add up to {most:.2g} times their state")

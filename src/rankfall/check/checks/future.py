@@ -39,6 +39,7 @@ FEW = Limit(
 CHOSEN = (
     "causal but for {}, by which later tokens change the choice of earlier ones: it is not known when a model writes"
 )
+BOTH = "the model reads both ways"
 
 
 @named("no-future-leak", FEW)
@@ -106,16 +107,11 @@ def no_future_leak(recording: RecordedStream) -> Result:
         )
         return failed(sentence, triangular.where)
     if sums := causal_without(recording, SUMS | NORMS):
-        kinds = " and ".join(sums)
-        return failed(
-            f"causal but for {kinds} over tokens: is a norm or a mean over all of them, later ones too?", first
-        )
+        cause = "is a norm or a mean over all of them, later ones too?"
+        return failed(f"causal but for {' and '.join(sums)} over tokens: {cause}", first)
     if transforms := causal_without(recording, TRANSFORMS):
-        return warned(
-            f"causal but for {transforms[0]} over {recording.report.tokens} tokens, which wraps round: a causal convolution needs zeros "
-            "up to twice as many",
-            first,
-        )
+        wraps = f"{transforms[0]} over {recording.report.tokens} tokens, which wraps round"
+        return warned(f"causal but for {wraps}: a causal convolution needs zeros up to twice as many", first)
     if recording.triangles and not causal:
         prefix = causal_inputs(recording).verdict != FAIL  # a prefix sees itself both ways; the last token is behind it
         behind_softmax = "; it hides weights behind the softmax, whose sums hold later tokens" * recording.late_mask
@@ -126,12 +122,8 @@ def no_future_leak(recording: RecordedStream) -> Result:
     if causal:
         return skipped(f"this stream reads both ways, and {causal[0]} is causal")
     if reads_labels(recording, 1):
-        return failed(
-            "the model reads both ways, and the label of each token is the next one: is the causal mask missing?"
-        )
-    return skipped(
-        "the model reads both ways, and no mask is triangular; if it is to predict the next token, its mask is missing"
-    )
+        return failed(f"{BOTH}, and the label of each token is the next one: is the causal mask missing?")
+    return skipped(f"{BOTH}, and no mask is triangular; if it is to predict the next token, its mask is missing")
 
 
 def sees_few_ahead(recording: RecordedStream) -> bool:
@@ -176,19 +168,14 @@ def causal_inputs(recording: RecordedStream) -> Result:
         if result and not find_leak(recording, trial, others, False) and reads_code(recording, step_input, trial):
             result, coded = None, True
         if result and (held := held_choices(recording, trial.steps)):
-            again = try_input(recording, *step_input, held)
-            return (
-                result
-                if find_leak(recording, again, others, strict, states=False)
-                else warned(CHOSEN.format(held.names[0]))
-            )
+            again = find_leak(recording, try_input(recording, *step_input, held), others, strict, states=False)
+            return result if again else warned(CHOSEN.format(held.names[0]))
         if result:
             return result
     unseen = coded or not any(trial.outputs for trial in trials.values())
     if unseen and (leak := try_rows(recording).leak(set(), False, tokens)):
-        return failed(
-            f"the layers are causal, and the output of step {leak[0] + 1} of {leak[1]} changes with token {leak[2] + 1} of the first state"
-        )
+        step = f"the output of step {leak[0] + 1} of {leak[1]}"
+        return failed(f"the layers are causal, and {step} changes with token {leak[2] + 1} of the first state")
     if coded:
         return passed(f"{sentence}, which read a code of all tokens")
     return passed(sentence + ": changing the last token changes no state before it" * bool(trials))

@@ -71,18 +71,14 @@ def gradients_flow(recording: RecordedStream) -> Result:
     layers, examined, flow = recording.report.layers, recording.examined, recording.flow
     if recording.foreign:
         shapes = ", ".join(str(tuple(parameter.shape)) for parameter in list(recording.foreign)[:2])
-        return failed(
-            f"{len(recording.foreign)} parameters are used that model.parameters() lacks, of shapes {shapes}: are modules held in a plain "
-            "list?"
-        )
+        lacking = f"{len(recording.foreign)} parameters are used that model.parameters() lacks, of shapes {shapes}"
+        return failed(f"{lacking}: are modules held in a plain list?")
     if overwritten := overwritten_tensor(recording.examined, recording.frozen):
         return failed(*overwritten)
     halves, detached, zero, blocks, unread, frozen = parameters_without(recording)
-    weights: dict[str, Tensor] = {
-        name: weight
-        for name, weight in examined.model.named_parameters()
-        if weight.is_floating_point() and name in recording.used - recording.frozen
-    }
+    judged = recording.used - recording.frozen
+    parameters = [(name, x) for name, x in examined.model.named_parameters() if x.is_floating_point()]
+    weights: dict[str, Tensor] = {name: weight for name, weight in parameters if name in judged}
     if zero:
         with trained(examined, flow, weights) as silent:
             # attention over states of zero, as where queries of a decoder begin, is not dead
@@ -99,22 +95,14 @@ def gradients_flow(recording: RecordedStream) -> Result:
     if detached and is_unread_end(examined, detached, recording.used):
         ends += detached
     elif detached:
-        return failed(
-            f"{len(detached)} parameters are used and get no gradient, {detached[0]} first: is it, or what follows it, detached?",
-            detached[0],
-        )
+        found = f"{len(detached)} parameters are used and get no gradient, {detached[0]} first"
+        return failed(f"{found}: is it, or what follows it, detached?", detached[0])
     if dead:
-        return failed(
-            f"{len(dead)} parameters of branches that return zero get no gradient, nor in {STEPS} steps, {dead[0]} first: are a gate and "
-            "the map behind it both zero?",
-            dead[0],
-        )
+        found = f"{len(dead)} parameters of branches that return zero get no gradient, nor in {STEPS} steps, {dead[0]} first"
+        return failed(f"{found}: are a gate and the map behind it both zero?", dead[0])
     if blocks:
-        return failed(
-            f"{len(blocks)} joint matrices have a block of rows without gradient, {blocks[0]} first: are queries, keys or values "
-            "detached?",
-            blocks[0],
-        )
+        found = f"{len(blocks)} joint matrices have a block of rows without gradient, {blocks[0]} first"
+        return failed(f"{found}: are queries, keys or values detached?", blocks[0])
     if outputs := describe_outputs(recording, weights, ends):
         return warned(*outputs)
     size, first, last = layers[0].gradient, layers[0].norm, layers[-1].norm
@@ -137,20 +125,15 @@ def gradients_flow(recording: RecordedStream) -> Result:
             return warned(f"{names[0]}{f' and {len(names) - 1} more' * (len(names) > 1)}: {state}", names[0])
     if recording.unregistered:
         names = sorted(recording.unregistered)
-        return warned(
-            f"{names[0]} looks like random weights and is a plain tensor, which is not trained, saved or moved: make it a parameter or "
-            "a buffer",
-            names[0],
-        )
+        plain_tensor = "looks like random weights and is a plain tensor, which is not trained, saved or moved"
+        return warned(f"{names[0]} {plain_tensor}: make it a parameter or a buffer", names[0])
     with fill_zero_weights(examined.model):
         wrong = wrong_gradient(examined, flow, weights)
     if wrong:
         name, gradient, difference = wrong
-        return warned(
-            f"the gradient of {name} is not the derivative of the output ({gradient:.3g} along a random direction, and {difference:.3g} "
-            "by a difference): is a part of its path detached?",
-            name,
-        )
+        numbers = f"({gradient:.3g} along a random direction, and {difference:.3g} by a difference)"
+        found = f"the gradient of {name} is not the derivative of the output {numbers}"
+        return warned(f"{found}: is a part of its path detached?", name)
     unneeded = f"; no output reads {len(ends)} matrices of the last layer, {ends[0]} first" if ends else ""
     return passed(f"gradient {sentence}{unneeded}")
 
@@ -170,9 +153,7 @@ def parameters_without(recording: RecordedStream) -> tuple[Any, ...]:
     at zero passes no gradient to the layers.
     """
     model = recording.examined.model
-    matrices = {
-        name: weight for name, weight in model.named_parameters() if weight.dim() > 1 and weight.is_floating_point()
-    }
+    matrices = {name: x for name, x in model.named_parameters() if x.dim() > 1 and x.is_floating_point()}
     maps = MapOutputs(matrices)
     halves: list[tuple[int, str]] = []
 
@@ -187,9 +168,8 @@ def parameters_without(recording: RecordedStream) -> tuple[Any, ...]:
         for weight in matrices.values():
             weight.requires_grad_(True)
         attend = attend_scored(recording.flow, partial(score, fused=True))
-        value, output = project_pass(
-            recording.examined, recording.flow, attend=attend, score=score, compute=maps.compute
-        )
+        edits = {"attend": attend, "score": score, "compute": maps.compute}
+        value, output = project_pass(recording.examined, recording.flow, **edits)
         if not value.requires_grad or not matrices:
             return [], [], [], [], [], []
         gradients = differentiate_weights(value, matrices, retain_graph=True)
@@ -199,29 +179,20 @@ def parameters_without(recording: RecordedStream) -> tuple[Any, ...]:
     containers = {name.rpartition(".")[0] for name in recording.flow.layers}
     lists = {name for name in containers if isinstance(modules.get(name), nn.ModuleList | nn.Sequential)}
     layers = tuple(f"{name}." for name in (*lists, *recording.flow.layers) if name)
-    detached = [
-        name for name, gradient in connected.items() if gradient is None and name in recording.used - recording.frozen
-    ]
-    largest = max((float(gradient.abs().max()) for gradient in gradients.values() if gradient is not None), default=0.0)
-    zero = [
-        name
-        for name, gradient in gradients.items()
-        if gradient is not None and float(gradient.abs().max()) <= ROUNDING * largest and name.startswith(layers)
-    ]
-    active_rows = {
-        name: active_outputs(gradient, maps.axes.get(name, 0))
-        for name, gradient in gradients.items()
-        if gradient is not None and name.startswith(layers)
-    }
+    judged = recording.used - recording.frozen
+    detached = [name for name, gradient in connected.items() if gradient is None and name in judged]
+    known = {name: gradient for name, gradient in gradients.items() if gradient is not None}
+    sizes = {name: float(gradient.abs().max()) for name, gradient in known.items()}
+    inner = [name for name in known if name.startswith(layers)]
+    largest = max(sizes.values(), default=0.0)
+    zero = [name for name in inner if sizes[name] <= ROUNDING * largest]
+    active_rows = {name: active_outputs(known[name], maps.axes.get(name, 0)) for name in inner}
     joint = ((name, rows, [parts for parts in (2, 3) if len(rows) >= 8 * parts]) for name, rows in active_rows.items())
     blocks = [name for name, rows, parts in joint if has_silent_part(rows, parts)]
     blocks = blocks or list(silent_in_all_layers({name: x for name, x in active_rows.items() if name in maps.axes}))
     tables = {f"{name}." for name, module in modules.items() if isinstance(module, nn.Embedding)}
-    unread = [
-        name
-        for name, _ in model.named_parameters()
-        if name not in recording.used and (name.startswith((*layers, *tables)) or "pos" in name)
-    ]
+    unused = [name for name, _ in model.named_parameters() if name not in recording.used]
+    unread = [name for name in unused if name.startswith((*layers, *tables)) or "pos" in name]
     # gates of zero, as of ReZero, pass nothing to what lies before them
     closed_gates = any(not addition.value for addition in recording.additions)
     frozen = [name for name in gradients if name in recording.frozen and name.startswith(layers)]

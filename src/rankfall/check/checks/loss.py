@@ -51,9 +51,8 @@ def initial_loss(recording: RecordedStream) -> Result:
     result = judge_loss(recording)
     causal = result.verdict in (PASS, NONE) and any(flow.causal for flow in recording.examined.flows)
     if causal and reads_labels(recording, 0):
-        return warned(
-            "the label of each token is that token itself, which the output reads: are labels not shifted by one?"
-        )
+        label = "the label of each token is that token itself, which the output reads"
+        return warned(f"{label}: are labels not shifted by one?")
     return result
 
 

@@ -101,9 +101,7 @@ def judge_inputs(recordings: list[RecordedStream]) -> Result:
     passes, tried = [result for result in results if result.verdict == PASS], {mask.name for mask in (*masks, *lengths)}
     if passes:
         return hidden_beyond(recordings, accounted, visible, tried) or passes[0]
-    candidates = [
-        name for name, tensor in named_tensors(arguments).items() if may_be_mask(label_of(model, name), tensor)
-    ]
+    candidates = [name for name, x in named_tensors(arguments).items() if may_be_mask(label_of(model, name), x)]
     for name in candidates:
         if not any(inverted_changes(recordings, name)):
             return failed(f"{call_argument(name)} changes nothing: the output is the same with all of it inverted")
@@ -139,10 +137,10 @@ def judge_mask(recordings: list[RecordedStream], masks: list[Mask], flags: set[s
     # a model that turns its mask into lengths cannot hide the middle
     for block in (steps == mask.shape[1] // 2, steps >= mask.shape[1] * 3 // 4):
         # the input and the stream -> what the token in the middle reaches with each value
+        keys = [(name, number) for number in range(len(recordings)) for name in names]
         trials = {
-            (name, number): [reach(each, hide(block, value), {name}, block) for value in mask.values]
-            for number, each in enumerate(recordings)
-            for name in names
+            key: [reach(recordings[key[1]], hide(block, value), {key[0]}, block) for value in mask.values]
+            for key in keys
         }
         trials = {key: pair for key, pair in trials.items() if any(each.layer is not None for each in pair)}
         hiding = {key: [each.layer for each in pair].index(None) for key, pair in trials.items() if leaks(pair) is None}
@@ -280,9 +278,8 @@ def hidden_beyond(
             everything = torch.ones(next(iter(inputs.values())).shape[:2], dtype=torch.bool)
             added = always & ~reach(each, visible, set(inputs), everything).own
             if bool(added.any()):
-                return warned(
-                    f"no token reads {int(added.sum())} of {rows.numel()} tokens that the model adds: does it hide registers?"
-                )
+                unread = f"no token reads {int(added.sum())} of {rows.numel()} tokens that the model adds"
+                return warned(f"{unread}: does it hide registers?")
     return None
 
 

@@ -40,9 +40,8 @@ def positions_differ(recording: RecordedStream) -> Result:
     last, tokens = recording.report.layers[-1].distinct, recording.report.tokens
     heads = weighed_heads(recording)
     if len(heads) >= FAR and all(rises for rises, _ in heads):
-        return failed(
-            f"all {len(heads)} heads weigh equal tokens the more the farther they are: is the sign of a bias wrong?"
-        )
+        weigh = f"all {len(heads)} heads weigh equal tokens the more the farther they are"
+        return failed(f"{weigh}: is the sign of a bias wrong?")
     mixers = [addition for addition in recording.additions if addition.branch.mixes]
     if mixers and not any(addition.value for addition in mixers):
         return skipped("what mixes tokens returns zero, as zero-initialised last maps do")
@@ -60,9 +59,8 @@ def positions_differ(recording: RecordedStream) -> Result:
         and all(even for _, even in heads)
     ):
         subject = "only the causal mask knows" if recording.flow.causal else "nothing knows"
-        return warned(
-            f"{sentence}, and each weighs all that it sees alike: {subject} the order; are positions missing, or on another axis?"
-        )
+        weigh = f"{sentence}, and each weighs all that it sees alike"
+        return warned(f"{weigh}: {subject} the order; are positions missing, or on another axis?")
     if knows_order(recording):
         return passed("the order of tokens is known: reversing them changes the states")
     if recording.report.equal_tokens != IN_INPUTS:
@@ -85,9 +83,8 @@ def find_misplacement(recording: RecordedStream) -> Result | None:
     if not recording.heads or flow.entry is None or not flow.skips:
         return None
     if entry_in_pieces(recording.examined, flow):
-        return warned(
-            "a row of the first state holds parts of several tokens: is a picture reshaped, and its axes not permuted?"
-        )
+        cause = "is a picture reshaped, and its axes not permuted?"
+        return warned(f"a row of the first state holds parts of several tokens: {cause}")
     alignment = align_rows(recording.examined, flow, tokens)
     if alignment.mixed is not None:
         branch, sentence = alignment.mixed
@@ -115,11 +112,9 @@ def find_misplacement(recording: RecordedStream) -> Result | None:
 
     recording.run(edit=look, enter=enter, attend=reader.attend, score=reader.score, compute=reader.compute)
     if not warnings and alike and (groups := twins(recording, torch.stack(alike).all(0))):
-        count = sum(len(group) for group in groups)
-        return warned(
-            f"queries and keys turn {count} of {tokens} tokens like another one, tokens {groups[0][0]} and {groups[0][1]} first: does one "
-            "coordinate turn them twice?"
-        )
+        count = f"{sum(len(group) for group in groups)} of {tokens} tokens"
+        pair = f"tokens {groups[0][0]} and {groups[0][1]} first"
+        return warned(f"queries and keys turn {count} like another one, {pair}: does one coordinate turn them twice?")
     return warnings[0] if warnings else None
 
 
@@ -135,9 +130,8 @@ def describe_rows(queries: Tensor, keys: Tensor, values: Tensor | None) -> str:
         return ""
     itself = (queries * keys).sum(-1)  # (B, H, T)
     if (itself - itself[..., :1]).abs().max() > TOLERANCE * (queries @ keys.mT).abs().max():
-        return (
-            "the score of a token with itself depends on its position: do queries and keys turn in opposite directions?"
-        )
+        cause = "do queries and keys turn in opposite directions?"
+        return f"the score of a token with itself depends on its position: {cause}"
     return ""
 
 

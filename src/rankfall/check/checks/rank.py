@@ -52,9 +52,8 @@ def rank_kept(recording: RecordedStream) -> Result:
     """
     tensors = [tensor for tensor in recording.examined.arguments.tensors() if tensor.dim() > 1]
     if tensors and all(bool((tensor == tensor.flatten()[0]).all()) for tensor in tensors):
-        return skipped(
-            "all numbers of the example are equal, and its tokens with them: pass inputs with tokens that differ"
-        )
+        equal = "all numbers of the example are equal, and its tokens with them"
+        return skipped(f"{equal}: pass inputs with tokens that differ")
     result, worst = judge_rank(recording.report), recording.report.worst
     return replace(result, where=recording.layer_path(worst)) if result.where and worst is not None else result
 

@@ -30,9 +30,8 @@ def samples_independent(recording: RecordedStream) -> Result:
     sizes = (recording.report.tokens, samples)
     tokens_first = [tensor for tensor in tensors if tokens == (axis,) and tensor.shape[axis : axis + 2] == sizes]
     batched = [x for x in tensors if samples > 1 and x.dim() > axis and x.shape[axis] == samples]
-    first = (tokens_first or batched or tensors)[
-        0
-    ]  # not tensors[0]: positions or a mask without samples may come before it
+    # not tensors[0]: positions or a mask without samples may come before it
+    first = (tokens_first or batched or tensors)[0]
     axis += bool(tokens_first)
     count = first.shape[axis] if first.dim() else 1
     joined = first.dim() > 1 and first.shape[0] * first.shape[1] == recording.report.tokens
@@ -70,14 +69,10 @@ def samples_independent(recording: RecordedStream) -> Result:
         if (same_count and not layer if tokens_first else copy_complete) and bool(differs(state[-1], state[0]).any()):
             if tokens_first:
                 causal = any(flow.causal for flow in recording.examined.flows)
-                mask, remedy = (
-                    ("as the causal mask does, ", "add them along the first")
-                    if causal
-                    else ("", "set batch_first=True")
-                )
-                return failed(
-                    f"layers mix the first axis of the inputs, {mask}and positions lie along the second: {remedy}?"
-                )
+                like_mask = "as the causal mask does, " * causal
+                remedy = "add them along the first" if causal else "set batch_first=True"
+                found = f"layers mix the first axis of the inputs, {like_mask}and positions lie along the second"
+                return failed(f"{found}: {remedy}?")
             sentence = f"a copy of sample 1 differs from it {where}: does its place in the batch matter?"
             return failed(sentence, recording.layer_path(layer))
         if layer == first_mixing and first.dim() > 1 and len(state) != first.shape[1]:
@@ -91,27 +86,21 @@ def samples_independent(recording: RecordedStream) -> Result:
         return failed(f"changing sample {count} changes the output of sample 1, behind the last layer")
     for changed in outputs.values():
         if count not in changed.shape and bool(changed.flatten(1).any(1).all()):
-            return warned(
-                f"an output {tuple(changed.shape)} has no axis of {count} samples, and all of it changes with one: is it pooled over "
-                "samples?"
-            )
+            output = f"an output {tuple(changed.shape)} has no axis of {count} samples"
+            return warned(f"{output}, and all of it changes with one: is it pooled over samples?")
     equal = all(torch.equal(tensor, copy) for tensor, copy in zip(tensors, copied.tensors()))
     moved = any(bool(changed.any()) for changed in outputs.values())
     before = dict(tensors_in(recording.output))
     unchanged = not moved and any(bool(before[path].any()) for path in [*outputs][:1])
     if not equal and unchanged and reads_states(recording):
-        return warned(
-            f"the output of sample {count} stays the same with other inputs: does it read a token that sees none of them, or x[0] "
-            "instead of x[:, 0]?"
-        )
+        cause = "does it read a token that sees none of them, or x[0] instead of x[:, 0]?"
+        return warned(f"the output of sample {count} stays the same with other inputs: {cause}")
     if equal:
-        return passed(
-            f"noise in sample 1 changes no other in {flow.depth} layers; the first and last sample of the inputs are equal"
-        )
+        noise = f"noise in sample 1 changes no other in {flow.depth} layers"
+        return passed(f"{noise}; the first and last sample of the inputs are equal")
     if tokens_first and not flow.causal and not placed_along_first(recording, tokens_first):
-        return warned(
-            f"layers mix the first axis of the inputs {tuple(first.shape)}: right if it holds tokens, else set batch_first=True"
-        )
+        mixed = f"layers mix the first axis of the inputs {tuple(first.shape)}"
+        return warned(f"{mixed}: right if it holds tokens, else set batch_first=True")
     return passed(f"changing sample {count} changes nothing in the others, in {flow.depth} layers and the output")
 
 

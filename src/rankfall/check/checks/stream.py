@@ -43,10 +43,9 @@ def stream_whole(recording: RecordedStream) -> Result:
     if doubled := [addition for addition in recording.additions if addition.doubled]:
         return failed(f"the skip before {len(doubled)} of {count} is added twice", recording.path_of(doubled[0].branch))
     if rectified := [addition for addition in recording.additions if addition.rectified]:
-        return warned(
-            f"the stream loses its negative numbers before {len(rectified)} of {count}: does a rectifier act on it, in place?",
-            recording.path_of(rectified[0].branch),
-        )
+        sentence = f"the stream loses its negative numbers before {len(rectified)} of {count}"
+        path = recording.path_of(rectified[0].branch)
+        return warned(f"{sentence}: does a rectifier act on it, in place?", path)
     if weights := shared_weights(recording):
         return warned(f"{weights[1]}: are copies meant?", weights[0])
     if flow.unmeasured:
@@ -89,7 +88,6 @@ def describe_cut(report: StreamReport, before: StreamReport, joins: tuple[str, .
     if None not in ends and abs(ends[0] - ends[1]) <= 1e-9 * ends[1]:  # type: ignore[operator]
         ends[0] = before.layers[-2].residual  # the last layer forgets its last skip: its state lies behind the cut
     through = f"{', '.join(joins[:4])}{' and others' * (len(joins) > 4)}"
-    return (
-        f"the stream is cut: no skip passes {through}, between {before.layers[-1].name} and {report.layers[1].name}, where the residual "
-        f"goes from {show_number(ends[0])} to {show_number(ends[1])}"
-    )
+    where = f"between {before.layers[-1].name} and {report.layers[1].name}"
+    change = f"where the residual goes from {show_number(ends[0])} to {show_number(ends[1])}"
+    return f"the stream is cut: no skip passes {through}, {where}, {change}"
