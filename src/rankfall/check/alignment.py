@@ -4,7 +4,6 @@ Weights of attention become the identity, so that every token reads itself alone
 after each addition the sum is that of the untouched pass but for this token. A branch must then change the row of this token.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -24,29 +23,23 @@ PIECE = 0.3
 ROW_READERS = PRODUCTS | {F.layer_norm, F.rms_norm}
 
 
-@dataclass
-class Alignment:
-    """Hold the first branch that mixes up rows with a sentence, and the branches whose values follow their token alone."""
-
-    mixed: tuple[Branch, str] | None
-    alone: set[int]
-
-
 def entry_in_pieces(examined: Examined, flow: Flow) -> bool:
     """Return whether one number of a picture or film changes several rows of the first state, and each in few of its numbers."""
     pictures = [x for x in examined.arguments.tensors() if x.dim() > 3 and x.is_floating_point()]
-    if not pictures or any(
-        flow.width in x.shape for x in pictures
-    ):  # a depthwise map may act on features of the inputs
+    # a depthwise map may act on features of the inputs
+    if not pictures or any(flow.width in x.shape for x in pictures):
         return False
     apart = entered(examined.model, examined.arguments, flow)
     return apart is not None and in_pieces(flow.layout.to_rows(apart))
 
 
-def align_rows(examined: Examined, flow: Flow, tokens: int) -> Alignment:
-    """Change some tokens, one a pass, and compare the rows that change with those of the tokens."""
+def align_rows(examined: Examined, flow: Flow, tokens: int) -> tuple[tuple[Branch, str] | None, set[int]]:
+    """Change some tokens, one a pass, and compare the rows that change with those of the tokens.
+
+    Return the first branch that mixes up rows with a sentence, and the branches whose values follow their token alone.
+    """
     if tokens < FEWEST_TOKENS:
-        return Alignment(None, set())
+        return None, set()
     held = HeldStates(examined, flow)
     untouched = read_alone(held, None, tokens)
     alone = {number for number, reads in untouched.items() if reads.values is not None}
@@ -57,10 +50,10 @@ def align_rows(examined: Examined, flow: Flow, tokens: int) -> Alignment:
             if now is None:
                 continue
             if sentence := describe_mixing(reads, now, token, flow.width, tokens):
-                return Alignment((branch, sentence), alone)
+                return (branch, sentence), alone
             if reads.values is not None and not follows_alone(reads.values, now.values, token, tokens):
                 alone.discard(number)
-    return Alignment(None, alone)
+    return None, alone
 
 
 def read_alone(held: HeldStates, token: int | None, tokens: int) -> dict[int, BranchReads]:
@@ -116,10 +109,8 @@ def describe_mixing(before: BranchReads, after: BranchReads, token: int, width: 
     apart = differs(after.value, before.value).any(-1)  # (S, T)
     if before.alone and bool(apart.any()) and not bool(apart[:, token].any()):
         others = ", ".join(str(int(other)) for other in apart.any(0).nonzero().flatten()[:4])
-        return (
-            f"what attention returns for token {token} is added to token {others}: are heads joined without a transpose, or tokens not "
-            "put back in their order?"
-        )
+        cause = "are heads joined without a transpose, or tokens not put back in their order?"
+        return f"what attention returns for token {token} is added to token {others}: {cause}"
     return ""
 
 

@@ -281,8 +281,7 @@ def rms(x: Tensor) -> float:
 def single_number(args: tuple[Any, ...]) -> float | None:
     """Return the number by which an operation multiplies or divides a tensor, or None."""
     for argument in args[::-1]:
-        if isinstance(argument, int | float) or (
-            isinstance(argument, Tensor) and argument.numel() == 1 and argument.is_floating_point()
-        ):
+        single = isinstance(argument, Tensor) and argument.numel() == 1 and argument.is_floating_point()
+        if single or isinstance(argument, int | float):
             return float(argument)
     return None

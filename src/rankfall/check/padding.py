@@ -105,12 +105,9 @@ def lengths_of(arguments: Arguments, model: nn.Module, flags: set[str]) -> list[
     for name, x in named_tensors(arguments).items():
         label = label_of(model, name)
         integers = not x.is_floating_point() and x.dtype != torch.bool
-        if (
-            not integers
-            or not any(word in label for word in LENGTHS)
-            or not 0 < x.numel() == len(x)
-            or int(x.min()) < 1
-        ):
+        if not integers or not any(word in label for word in LENGTHS):
+            continue
+        if not 0 < x.numel() == len(x) or int(x.min()) < 1:
             continue
         inputs = [y for y in named_inputs(arguments).values() if len(y) == len(x) and y.shape[1] >= int(x.max())]
         shapes = sorted({(len(x), y.shape[1]) for y in inputs})

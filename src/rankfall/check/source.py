@@ -90,10 +90,8 @@ def module_from_file(target: str, inputs: str | None, say: Callable[[str], None]
         inputs_path, inputs_name = split_target(inputs, "--inputs")
         example = call_function(find_name(inputs_path, inputs_name, known), inputs_name, inputs_path)
     if example is None:
-        raise RankfallError(
-            f"{path.name}:{name} needs an example of its inputs: --inputs {path.name}:NAME, a tensor, tuple or dict or a function that "
-            "returns one"
-        )
+        option = f"--inputs {path.name}:NAME, a tensor, tuple or dict or a function that returns one"
+        raise RankfallError(f"{path.name}:{name} needs an example of its inputs: {option}")
     return model, example, f"{path.name}:{name}"
 
 

@@ -202,8 +202,6 @@ def condition(text: str) -> Condition:
             column, place = name, ""
     if column not in COLUMNS or place == "":
         allowed = [f"{quantity}_{end}" for quantity in COLUMNS for end in PLACES]
-        raise RankfallError(
-            f"--fail-if {text!r}: no quantity {name!r}; it is a column ({', '.join(COLUMNS)}) and _first, _last, _min, _max or [layer]"
-            + suggest(name, allowed)
-        )
+        form = f"it is a column ({', '.join(COLUMNS)}) and _first, _last, _min, _max or [layer]"
+        raise RankfallError(f"--fail-if {text!r}: no quantity {name!r}; {form}" + suggest(name, allowed))
     return Condition(text, column, place, match[3], float(match[4]))

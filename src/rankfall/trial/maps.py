@@ -242,9 +242,8 @@ class MapTrial:
             )
         # A masked score is -inf, and its gradient reaches no parameter.
         reaching = [g[leaf.isfinite()] for g, leaf in zip(input_grads, numbers) if g is not None]
-        if any(
-            not gradient.isfinite().all() for gradient in (*reaching, *(g for g in parameter_grads if g is not None))
-        ):
+        reaching += [gradient for gradient in parameter_grads if gradient is not None]
+        if not all(bool(gradient.isfinite().all()) for gradient in reaching):
             raise self.candidate.refusal(
                 f"has a gradient that is not finite, given {use.label}",
                 "divide by nothing near zero, take no root or logarithm of it, and multiply no -inf by a parameter",

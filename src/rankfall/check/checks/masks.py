@@ -86,9 +86,8 @@ def judge_inputs(recordings: list[RecordedStream]) -> Result:
             judged = judge(recordings, [mask], flags)
             twins = [other for other in masks if other.tensor.shape == mask.tensor.shape]
             twins = [other for other in twins if torch.equal(other.tensor, mask.tensor)]
-            if (
-                judged.result.verdict == FAIL and len(twins) > 1
-            ):  # one mask for the encoder, and the same one for its memory
+            # one mask for the encoder, and the same one for its memory
+            if judged.result.verdict == FAIL and len(twins) > 1:
                 judged = judge_mask(recordings, twins, flags)
         except FAILURES:  # the model refuses the changed inputs
             continue

@@ -52,12 +52,8 @@ def positions_differ(recording: RecordedStream) -> Result:
     if not any(branch.mixes for branch in recording.flow.branches):
         return skipped(NO_MIXER[bool(recording.flow.missing)])
     sentence = "equal tokens stay equal" if last is not None else "tokens cannot be set equal"
-    if (
-        recording.report.equal_tokens == IN_INPUTS
-        and recording.flow.mixer == "attention"
-        and heads
-        and all(even for _, even in heads)
-    ):
+    even = bool(heads) and all(even for _, even in heads)
+    if even and recording.report.equal_tokens == IN_INPUTS and recording.flow.mixer == "attention":
         subject = "only the causal mask knows" if recording.flow.causal else "nothing knows"
         weigh = f"{sentence}, and each weighs all that it sees alike"
         return warned(f"{weigh}: {subject} the order; are positions missing, or on another axis?")
@@ -85,9 +81,9 @@ def find_misplacement(recording: RecordedStream) -> Result | None:
     if entry_in_pieces(recording.examined, flow):
         cause = "is a picture reshaped, and its axes not permuted?"
         return warned(f"a row of the first state holds parts of several tokens: {cause}")
-    alignment = align_rows(recording.examined, flow, tokens)
-    if alignment.mixed is not None:
-        branch, sentence = alignment.mixed
+    mixed, alone = align_rows(recording.examined, flow, tokens)
+    if mixed is not None:
+        branch, sentence = mixed
         return warned(f"in layer {branch.layer}, {sentence}", recording.path_of(branch))
     reader = AttentionReader(flow, tokens, alone=False)
     warnings: list[Result] = []
@@ -106,7 +102,7 @@ def find_misplacement(recording: RecordedStream) -> Result | None:
             alike.append(torch.zeros(tokens, tokens, dtype=torch.bool))
             return
         queries, keys, values = matrices
-        if sentence := describe_rows(queries, keys, values if branch.number in alignment.alone else None):
+        if sentence := describe_rows(queries, keys, values if branch.number in alone else None):
             warnings.append(warned(f"in layer {branch.layer}, for equal tokens, {sentence}", recording.path_of(branch)))
         alike.append(alike_tokens(queries, keys, rows.weights))
 
