@@ -22,6 +22,7 @@ from rankfall.check.orders import orders
 from rankfall.check.recording import RecordedStream, record
 from rankfall.errors import RankfallError
 from rankfall.rank.residual import floor_of, relative_residual
+from rankfall.report.labels import many
 from rankfall.streams.arguments import arguments_of, as_format, call_model, copy_of, keep_random_state
 from rankfall.streams.cuts import Variant, cut_by, states_of, variants_of
 from rankfall.streams.examine import FAILURES, Examined, examine
@@ -170,12 +171,10 @@ def report_states(
 
 def say_outside(flow: Flow) -> list[str]:
     """Return a note on the stream's additions outside all layers."""
-    names = [name or "the model itself" for name in dict.fromkeys(flow.outside)]
-    places = ", ".join(names[:4]) + " and others" * (len(names) > 4)
-    several = len(flow.outside) > 1
-    forms = ("s", "are", "they stay as they are") if several else ("", "is", "it stays as it is")
-    sentence = "{} more residual addition{} of this stream {} in no layer, in {}: {} in all variants"
-    return [sentence.format(len(flow.outside), *forms[:2], places, forms[2])] if flow.outside else []
+    places = list(dict.fromkeys(name or "the model itself" for name in flow.outside))
+    listed = ", ".join(places[:4]) + " and others" * (len(places) > 4)
+    additions = f"{many(len(flow.outside), 'residual addition')} outside all layers, in {listed}"
+    return [f"{additions}: unchanged in all variants"] if places else []
 
 
 def try_part(function: Callable[[], str]) -> str:
