@@ -66,10 +66,6 @@ class NamedCheck:
     states: bool
 
     @property
-    def question(self) -> str:
-        return self.explanation.partition("\n")[0]
-
-    @property
     def explanation(self) -> str:
         return inspect.getdoc(self.function) or ""
 

@@ -7,6 +7,7 @@ proportion, 0 if equal rows become different. Positions inside a branch count; p
 
 import math
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import torch
@@ -58,11 +59,9 @@ def orders(examined: Examined, flow: Flow, layers: list[LayerReport]) -> str:
 
     def sizes_near(near: float, arguments: Arguments | None = None) -> dict[int, tuple[float, float]]:
         """Return (size of the differences, size) of each mixing branch's value."""
-        values = values_near(held, lambda rows: nearly_equal(rows, near), arguments)
-        return {
-            number: (float((rows - rows.mean(1, keepdim=True)).norm()), float(rows.norm()))
-            for number, rows in values.items()
-        }
+        values = values_near(held, partial(nearly_equal, near=near), arguments)
+        apart = {number: rows - rows.mean(1, keepdim=True) for number, rows in values.items()}
+        return {number: (float(apart[number].norm()), float(rows.norm())) for number, rows in values.items()}
 
     sizes = [sizes_near(near) for near in TWO]
     rereading: set[int] = set()
@@ -109,18 +108,13 @@ def slopes(examined: Examined, flow: Flow) -> dict[int, dict[str, Any]]:
             signs = 2 * torch.randint(2, rows.shape, generator=generator).to(rows) - 1
             return rows * (1 + UNITS * torch.finfo(rows.dtype).eps * signs)
 
-        plain, other = (
-            values_near(held, change) for change in (lambda rows, near=float(near): nearly_equal(rows, near), shake)
-        )
+        plain, other = values_near(held, partial(nearly_equal, near=float(near))), values_near(held, shake)
         for number in mixers:
             if number in plain:
                 logs[number].append(log10_clear(plain[number], other[number]))
-    return {
-        number: fit(NEAR, torch.stack(points, -1), "float64", last=FITTED)
-        if len(points) == len(NEAR)
-        else leave_order_empty("float64", "what it returns has another shape than the state")
-        for number, points in logs.items()
-    }
+    empty = leave_order_empty("float64", "what it returns has another shape than the state")
+    full = {number: torch.stack(points, -1) for number, points in logs.items() if len(points) == len(NEAR)}
+    return {number: fit(NEAR, full[number], "float64", last=FITTED) if number in full else {**empty} for number in logs}
 
 
 def log10_clear(rows: Tensor, other: Tensor) -> Tensor:

@@ -70,8 +70,10 @@ def attention_alive(recording: RecordedStream) -> Result:
     whole = [heads for heads, hot in dead if len(hot) == len(heads.entropy)]
     if whole:
         heads = whole[0]
-        size = f"largest weight {float(heads.largest.mean()):.3f}, entropy {float(heads.entropy.mean()):.2g} of uniform"
-        return failed(f"all {len(heads.entropy)} heads of layer {heads.layer} read one token: {size}", heads.where)
+        sizes = (
+            f"largest weight {float(heads.largest.mean()):.3f}, entropy {float(heads.entropy.mean()):.2g} of uniform"
+        )
+        return failed(f"all {len(heads.entropy)} heads of layer {heads.layer} read one token: {sizes}", heads.where)
     silent = [(heads, mute) for heads in recording.heads if (mute := silent_heads(recording, heads))]
     if silent:
         heads, mute = silent[0]
