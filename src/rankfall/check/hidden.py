@@ -1,4 +1,7 @@
-"""Tokens that attention hides, such as padding: find them, and find out whether they reach other tokens past the mask."""
+"""Find the tokens that attention hides, such as padding, and whether they reach other tokens past the mask.
+
+If no mask is among the inputs, samples are compared with and without the padding at their ends.
+"""
 
 from dataclasses import replace
 from functools import partial
@@ -28,6 +31,9 @@ from rankfall.streams.examine import FAILURES, Examined, first_changed, plain
 from rankfall.streams.flow import Edits, Flow
 from rankfall.streams.mixing import FURTHER, PLACES, MixingTrial, TokenMixing, directions, try_places
 from rankfall.streams.record import tensors_in
+
+FEWEST = 3  # tokens of one number at the ends of samples that may be padding; random examples seldom end in so many
+KINDS = 4  # other token numbers in an input that holds tokens, and no segments
 
 
 def hidden_tokens(examined: Examined, flow: Flow, samples: int, tokens: int, **edits: Any) -> tuple[Tensor, PassResult]:
@@ -127,10 +133,6 @@ def is_visible(changes: Tensor, hidden: Tensor) -> bool:
         counts = changes.flatten(2).any(2).sum(1)  # (S,)
         return bool((counts > hidden.sum(1)).any())
     return all(along) if along else bool(changes.any())
-
-
-FEWEST = 3  # tokens of one number at the ends of samples that may be padding; random examples seldom end in so many
-KINDS = 4  # other token numbers in an input that holds tokens, and no segments
 
 
 def check_padding(recording: RecordedStream) -> Result:

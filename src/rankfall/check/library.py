@@ -1,4 +1,6 @@
-"""Models of the transformers library by name, for a check: a type, a folder or a name on the hub, with random inputs."""
+"""Models of the transformers library by name, for a check: a type, a folder or a name on the hub, with random inputs; and the measurement
+of a real model for the reference bands, on its own text.
+"""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -30,6 +32,7 @@ from rankfall.streams.sized import has_norm
 MOST_PARTS = 6  # of a model that are tried in place of the whole
 MOST_REFUSALS = 4  # small configurations that fail with the same error as the default configuration
 MOST = 400_000_000  # weights; in float64 and with a copy 6 GB
+PAIR = 2  # samples in a pass; one would not show the axis of samples
 
 
 def library_model(
@@ -149,9 +152,6 @@ def build_model(name: str, config: Any, seed: int, most: int = MOST) -> nn.Modul
     except FAILURES as error:
         raise RankfallError(f"model {name!r} cannot be built: {describe_error(error)}") from error
     return model.float().eval()
-
-
-PAIR = 2  # samples in a pass; one would not show the axis of samples
 
 
 def measure_model(source: ModelSource, texts: Texts) -> RealModel:

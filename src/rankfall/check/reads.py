@@ -1,4 +1,6 @@
-"""What single tensors and operations of a pass tell: units that are dead, the variance that a norm reads, masks, sums over weights."""
+"""What single tensors and operations of a pass tell: units that are dead, the variance that a norm reads, masks, sums over weights, and
+attention weights by head.
+"""
 
 import math
 from dataclasses import dataclass
@@ -19,6 +21,7 @@ SATURATED = 1e-3  # distance from the end of the range of tanh or sigmoid
 VIEWS = frozenset({"__get__", "__getitem__"})  # as x.mT and x[..., None]
 ONE = 1e-5  # distance from one of a sum of weights, as rounded in float32
 FEWEST = 32  # numbers from which on a tensor can look random
+MASKED = -9e3  # a smaller score is a mask, which libraries write as -1e4, -1e9 or -inf
 
 
 @dataclass(frozen=True)
@@ -149,9 +152,6 @@ def looks_random(x: Tensor) -> bool:
             if abs(float(products.mean())) > 4 * products.numel() ** -0.5:
                 return False
     return True
-
-
-MASKED = -9e3  # a smaller score is a mask, which libraries write as -1e4, -1e9 or -inf
 
 
 @dataclass(frozen=True)

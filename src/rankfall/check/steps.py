@@ -1,4 +1,7 @@
-"""Change a model's inputs step by step, and find the first row of its states and the first step of its outputs that changes with each."""
+"""Change a model's inputs step by step, and find the first row of its states and the first step of its outputs that changes with each.
+
+Operations over tokens may be held meanwhile, to find out what makes a causal model read ahead.
+"""
 
 from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, field
@@ -21,6 +24,9 @@ from rankfall.streams.record import CHOICES, tensors_in
 
 # path of an output, its axes, one of them behind the samples, and its size
 Axis = tuple[tuple[Any, ...], int, int, int]
+SUMS = {"mean", "sum", "var", "std", "var_mean", "std_mean", "norm", "vector_norm", "amax", "amin", "logsumexp"}
+NORMS = {"layer_norm", "group_norm", "instance_norm", "rms_norm"}
+TRANSFORMS = {"rfft", "irfft", "fft", "ifft"}
 
 
 @dataclass
@@ -152,11 +158,6 @@ def special_numbers(recording: RecordedStream) -> list[int]:
             if tensor.shape == hidden.shape and not tensor.is_floating_point():
                 numbers |= set(tensor[hidden].tolist())
     return [number for number in numbers if number is not None]
-
-
-SUMS = {"mean", "sum", "var", "std", "var_mean", "std_mean", "norm", "vector_norm", "amax", "amin", "logsumexp"}
-NORMS = {"layer_norm", "group_norm", "instance_norm", "rms_norm"}
-TRANSFORMS = {"rfft", "irfft", "fft", "ifft"}
 
 
 class Held:

@@ -31,6 +31,7 @@ SUM = Limit(
     "a loss of zeros above this multiple of log V warns: a sum",
     "our choice: a mean over tokens is log V, a sum of two is twice as large",
 )
+MOST = 0.5  # share of outputs with a label from which on every token has one; hidden words are fewer
 
 
 @named("initial-loss", HIGH, WRONG, SUM)
@@ -137,9 +138,6 @@ def find_logits(recording: RecordedStream) -> Tensor | None:
     candidates = [named] if named is not None else list(tensors.values())
     fitting = [x for x in candidates if x.dim() > 1 and x.is_floating_point() and x.shape[-1] in rows]
     return fitting[0] if fitting and fitting[0].shape[-1] != recording.flow.width else None
-
-
-MOST = 0.5  # share of outputs with a label from which on every token has one; hidden words are fewer
 
 
 def reads_labels(recording: RecordedStream, ahead: int) -> bool:
