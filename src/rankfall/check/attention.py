@@ -98,11 +98,11 @@ class AttentionReader:
             named = named_arguments(SDPA, args, kwargs)
             reads.queries, reads.keys, reads.values = (named[name] for name in SDPA[:3])
         result = attend_alone(func, args, kwargs) if self.alone else None
-        if result is None:
-            reads.alone = False
-            result = in_float64(func, args, kwargs)
+        identity = result is not None
+        if not identity:
+            reads.alone, result = False, in_float64(func, args, kwargs)
         if isinstance(result, Tensor):
-            if func in SOFTMAX and reads.alone == self.alone:
+            if func in SOFTMAX and identity == self.alone:
                 self._weights[result] = number
             reads.weights = None if self.alone else weights_of(func, args, kwargs, result)
         return result
