@@ -94,9 +94,7 @@ def forward(examined: Examined, flow: Flow, edit: Edit | None = None) -> tuple[d
 
     def add(branch: Branch, state: Tensor, value: Tensor) -> Tensor | None:
         total = edit(branch, state, value) if edit is not None else None
-        if total is None:
-            total = state + value if flow.skips else value
-        return total
+        return total if total is not None else state + value if flow.skips else value
 
     def score(number: int, pair: list[Tensor]) -> None:
         if len(pair) == 2 and all(tensor.requires_grad for tensor in pair):
@@ -108,9 +106,7 @@ def forward(examined: Examined, flow: Flow, edit: Edit | None = None) -> tuple[d
     edits = Edits(edit=add, enter=enter, attend=attend_scored(flow, score), score=score, copies=True)
     passed = run_through(examined.model, examined.arguments, flow, edits, grad=True)
     exits = {layer: tensor for layer, tensor in passed.exits.items() if tensor.requires_grad}
-    if entered:
-        exits[0] = entered[0]
-    return exits, heads, passed.states[-1]
+    return exits | dict(enumerate(entered[:1])), heads, passed.states[-1]
 
 
 def attend_scored(flow: Flow, score: Callable[[int, list[Tensor]], None]) -> Callable[..., Any]:
@@ -132,25 +128,23 @@ def differentiate(
     exits: dict[int, Tensor], heads: Heads, last: Tensor, flow: Flow, probes: int
 ) -> dict[str, dict[int, Tensor]]:
     """Return squared gradients as means over probes: of states by row (S, T), of queries and keys in total, and of both by head (2, H)."""
-    targets = [("states", layer, tensor) for layer, tensor in exits.items()]
-    targets += [(name, number, tensor) for name, tensors in heads.items() for number, tensor in tensors.items()]
+    targets = {("states", layer): tensor for layer, tensor in exits.items()}
+    targets |= {(name, number): tensor for name, tensors in heads.items() for number, tensor in tensors.items()}
     totals: dict[str, dict[int, Tensor]] = {"states": {}, "queries": {}, "keys": {}, "heads": {}}
     generator = torch.Generator().manual_seed(0)
     for _ in range(probes):
         probe = torch.randn(last.shape, generator=generator, dtype=torch.float64).to(last.dtype)
-        computed = torch.autograd.grad(
-            (last * probe).sum(), [tensor for *_, tensor in targets], retain_graph=True, allow_unused=True
-        )
-        for (kind, number, _), gradient in zip(targets, computed):
+        total, tensors = (last * probe).sum(), list(targets.values())
+        computed = dict(zip(targets, torch.autograd.grad(total, tensors, retain_graph=True, allow_unused=True)))
+        for (kind, number), gradient in computed.items():
             if gradient is None:
                 continue
             squares = gradient.double().pow(2)
             by_row = kind == "states" and gradient.shape == last.shape
             squares = flow.layout.to_rows(squares).sum(-1) if by_row else squares.sum()
             totals[kind][number] = totals[kind].get(number, torch.zeros_like(squares)) + squares / probes
-        known = {(kind, number): gradient for (kind, number, _), gradient in zip(targets, computed) if kind != "states"}
         for number in heads.get("queries", {}):
-            pair = sum_by_head(known["queries", number], known["keys", number], flow.layout.to_rows(last))
+            pair = sum_by_head(computed["queries", number], computed["keys", number], flow.layout.to_rows(last))
             if pair is not None:
                 totals["heads"][number] = totals["heads"].get(number, torch.zeros_like(pair)) + pair / probes
     return totals

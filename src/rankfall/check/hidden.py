@@ -36,27 +36,29 @@ FEWEST = 3  # tokens of one number at the ends of samples that may be padding; r
 KINDS = 4  # other token numbers in an input that holds tokens, and no segments
 
 
-def hidden_tokens(examined: Examined, flow: Flow, samples: int, tokens: int, **edits: Any) -> tuple[Tensor, PassResult]:
+def hidden_tokens(examined: Examined, flow: Flow, **edits: Any) -> tuple[Tensor, PassResult]:
     """Return the tokens (S, T) that have no weight in any row of any attention of the stream, and the pass that shows them.
 
     Without attention over the tokens none are hidden.
     """
-    seen = []
+    read: list[Tensor] = []  # which weights of an attention are not zero
 
     def attend(number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         result = in_float64(func, args, kwargs)
         if flow.branches[number].mixes:
-            weights = weights_of(func, args, kwargs, result)
-            if weights.shape[-2:] == (tokens, tokens) and weights.dim() > 2 and weights.numel() % samples == 0:
-                # a row that may read nothing weighs all tokens alike where masks are large finite numbers
-                scores = masked_scores(func, args, kwargs)
-                visible = weights > 0 if scores is None else (weights > 0) & (scores > MASKED)
-                seen.append(visible.reshape(samples, -1, tokens).any(1))  # (S, H * T, T) -> (S, T)
+            weights, scores = weights_of(func, args, kwargs, result), masked_scores(func, args, kwargs)
+            # a row that may read nothing weighs all tokens alike where masks are large finite numbers
+            read.append(weights > 0 if scores is None else (weights > 0) & (scores > MASKED))
         return result
 
     after = run_pass(examined, flow, attend=attend, **edits)
-    hidden = ~torch.stack(seen).any(0) if seen else torch.zeros(samples, tokens, dtype=torch.bool)
-    return hidden, after
+    samples, tokens = after.states[0].shape[:2]
+    square = [x for x in read if x.shape[-2:] == (tokens, tokens) and x.dim() > 2 and x.numel() % samples == 0]
+    if not square:
+        return torch.zeros(samples, tokens, dtype=torch.bool), after
+    return ~torch.stack([x.reshape(samples, -1, tokens).any(1) for x in square]).any(
+        0
+    ), after  # (S, H * T, T) -> (S, T)
 
 
 def ignore_hidden_rows(examined: Examined, flow: Flow, hidden: Tensor) -> Flow:
@@ -98,7 +100,7 @@ def reached_by_hidden(examined: Examined, flow: Flow, hidden: Tensor, states: li
         noise = torch.randn(rows.shape, generator=generator, dtype=torch.float64).to(rows)
         return torch.where(hidden[..., None], noise * rows.pow(2).mean().sqrt() - rows, rows)
 
-    still, after = hidden_tokens(examined, flow, *hidden.shape, enter=lambda tensor: change_entry(flow, tensor, change))
+    still, after = hidden_tokens(examined, flow, enter=lambda tensor: change_entry(flow, tensor, change))
     if not torch.equal(still, hidden):
         return None
     layers = [layer for layer, rows in enumerate(changed_rows(after.states, states)) if bool((rows & ~hidden).any())]

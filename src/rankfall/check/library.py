@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from rankfall.check.bands import BIRTH, PRETRAINED, RealModel, kind_of
+from rankfall.check.passes import run_pass
 from rankfall.errors import RankfallError, describe_error
 from rankfall.models.families.classes import NoModel, maker, refused_defaults
 from rankfall.models.families.example import FAILURES, example_inputs
@@ -24,9 +25,7 @@ from rankfall.models.texts import Texts, batch_for
 from rankfall.models.weights import load_pretrained, prepare_config
 from rankfall.rank.residual import relative_residual
 from rankfall.streams.arguments import Arguments, as_format
-from rankfall.streams.editor import run_through
 from rankfall.streams.examine import examine
-from rankfall.streams.flow import Edits
 from rankfall.streams.sized import has_norm
 
 MOST_PARTS = 6  # of a model that are tried in place of the whole
@@ -163,8 +162,7 @@ def measure_model(source: ModelSource, texts: Texts) -> RealModel:
     curves = []
     for start in range(0, batch.samples - PAIR + 1, PAIR):
         part = as_format(Arguments((), batch.part(start, start + PAIR)), examined.dtype)
-        states = run_through(examined.model, part, flow, Edits()).states
-        curves.append([float(relative_residual(flow.layout.to_rows(state)).mean()) for state in states])
+        curves.append([float(relative_residual(rows).mean()) for rows in run_pass(examined, flow, part).states])
     packaged = PACKAGED.get(source.name)
     pretrained = source.phase == "pretrained"
     return RealModel(

@@ -53,8 +53,7 @@ def check(
         examined = examine(model, inputs, blocks=blocks, name=name)
         needed = {name: x.requires_grad for name, x in examined.model.named_parameters() if x.dim() > 1}
         frozen = {name for name, needs in needed.items() if not needs and any(needed.values())}
-        sizes = {flow.name: states_of(examined, flow)[0].shape[:2] for flow in examined.flows}
-        hidden = {flow.name: hidden_tokens(examined, flow, *sizes[flow.name])[0] for flow in examined.flows}
+        hidden = {flow.name: hidden_tokens(examined, flow)[0] for flow in examined.flows}
         examined.flows = [ignore_hidden_rows(examined, flow, hidden[flow.name]) for flow in examined.flows]
         recordings = {flow.name: record_stream(examined, flow, changes) for flow in examined.flows}
         for recording in recordings.values():

@@ -262,7 +262,7 @@ def hidden_beyond(
         if each.hidden is None or not bool((each.hidden & ~rows).any()):
             continue
         try:
-            always, _ = hidden_tokens(replace(each.examined, arguments=visible), each.flow, *each.hidden.shape)
+            always, _ = hidden_tokens(replace(each.examined, arguments=visible), each.flow)
         except FAILURES:
             continue
         extra = each.hidden & ~rows & ~always
