@@ -4,7 +4,7 @@ Some layers read the inputs past the first state, as in x + x0. An equal first s
 are set equal instead.
 """
 
-from collections.abc import Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -72,8 +72,11 @@ def reads_again(examined: Examined, flow: Flow, shape: tuple[int, int], enter: C
 
 def equal_inputs(examined: Examined, flow: Flow, shape: tuple[int, int]) -> Arguments | None:
     """Return the arguments with the first token everywhere if the first state then has equal rows."""
-    as_states = lambda tensor: change_entry(flow, tensor, repeat_first).clone()  # noqa: E731
-    for change in (as_states, *repeating_changes()):
+
+    def as_states(tensor: Tensor) -> Tensor:
+        return change_entry(flow, tensor, repeat_first).clone()
+
+    for change in (as_states, partial(repeat_place, features=-1), partial(repeat_place, features=1)):
         changed = change_inputs(examined.arguments, shape, change)
         if changed is None:
             return None
@@ -91,16 +94,11 @@ def repeat_first(rows: Tensor) -> Tensor:
     return rows[:, :1].expand_as(rows)
 
 
-def repeating_changes() -> Iterator[Change]:
-    """Yield functions that repeat one place of an input: features last (B, ..., D), and first (B, C, ...)."""
-
-    def places(tensor: Tensor, features: int) -> Tensor:
-        kept = (0, features % tensor.dim()) if tensor.dim() > 2 else (0,)
-        index = tuple(slice(None) if axis in kept else slice(0, 1) for axis in range(tensor.dim()))
-        return tensor[index].expand_as(tensor).clone()
-
-    yield lambda tensor: places(tensor, -1)
-    yield lambda tensor: places(tensor, 1)
+def repeat_place(tensor: Tensor, features: int) -> Tensor:
+    """Return an input (B, ..., D), or (B, C, ...) with features along another axis, with one place of each sample everywhere."""
+    kept = (0, features % tensor.dim()) if tensor.dim() > 2 else (0,)
+    index = tuple(slice(None) if axis in kept else slice(0, 1) for axis in range(tensor.dim()))
+    return tensor[index].expand_as(tensor).clone()
 
 
 def with_equal_tokens(
