@@ -14,8 +14,9 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -218,6 +219,30 @@ class Vault:
                     return None
                 raise cannot("read", path, error) from error
         return None
+
+    def read_keys(
+        self, keys: Iterable[str], locate: Callable[[set[str]], Mapping[str, Path]], read: Callable[..., T]
+    ) -> Iterator[T]:
+        """Yield `read(path, keys)` for each file in which `locate` finds keys.
+
+        The keys of a missing or damaged file are located again, since another file may hold them."""
+        missing = set(keys)
+        while missing:
+            files: dict[Path, set[str]] = {}
+            for key, path in locate(missing).items():
+                if key in missing:
+                    files.setdefault(path, set()).add(key)
+            missing = set()
+            for path, held in sorted(files.items()):
+                content = self.read(path, partial(read, keys=held))
+                if content is None:
+                    missing |= held
+                    self.forget(path)
+                else:
+                    yield content
+
+    def forget(self, path: Path) -> None:
+        """Remove what led to a file that is missing or damaged."""
 
     def keep(self, path: Path) -> None:
         """Put a finished file into the object store, if there is one."""
