@@ -96,17 +96,11 @@ def say_refused(state: RunState, text: str, other: Mapping[str, Any] | None, aga
 
 def say_locked(other: Mapping[str, Any] | None, again: str, unlock: str) -> str:
     """Return the error of a locked folder: another run uses it, or a killed run left its lock."""
-    if other is None:
-        holder = "another Snakemake is working on these results, or a killed one has left its lock"
-    elif is_alive(other):
-        since = f"since {other['began_at']}" if other.get("began_at") else ""
-        holder = (
-            f"`{other['command']}` is working on these results (process {other['pid']} on {other['host']}, {since})"
-        )
-        return f"error: {holder}: wait for it, or watch it with `rankfall status --watch --config {other['config']}`"
-    else:
-        holder = f"`{other['command']}` (process {other['pid']} on {other['host']}) ended without removing its lock"
-    return f"error: {holder}: if nothing runs, type `{unlock}`, then `{again}`"
+    if other is None or not is_alive(other):
+        return f"error: a run ended without removing its lock: if nothing runs, type `{unlock}`, then `{again}`"
+    process = f"process {other['pid']} on {other['host']}, since {other['began_at']}"
+    wait = f"wait for it, or watch it with `rankfall status --watch --config {other['config']}`"
+    return f"error: `{other['command']}` is working on these results ({process}): {wait}"
 
 
 def is_alive(record: Mapping[str, Any]) -> bool:
