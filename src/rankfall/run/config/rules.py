@@ -75,7 +75,7 @@ class Rules:
         """Raise if one of the cell's components cannot be combined with the others."""
         reasons = [
             *(
-                objection(kind, component.name, self.facts_of(kind, component.name), cell, self.facts_of)
+                objection(kind, component.name, cell, self.facts_of)
                 for kind, component in components.parts_of(cell.task, cell.architecture, cell.training)
             ),
             self.out_of_reach(cell.architecture),
@@ -99,12 +99,11 @@ class Rules:
         return None
 
 
-def objection(
-    kind: str, name: str, facts: Mapping[str, Any], cell: Designed, facts_of: Callable[[str, str], Mapping[str, Any]]
-) -> str | None:
+def objection(kind: str, name: str, cell: Designed, facts_of: Callable[[str, str], Mapping[str, Any]]) -> str | None:
     """Return why a component cannot be in such a cell, or why a measure cannot measure it, or None.
 
     `facts_of` is `components.facts_of` or a cached version of it."""
+    facts = facts_of(kind, name)
     for fact, verb in (("REFUSES", "cannot be combined with"), ("REQUIRES", "needs")):
         for accepted, reason in facts.get(fact, ()):
             if matches(cell, parse_filter(accepted, f"{fact} of {kind} {name!r}")) == (fact == "REFUSES"):

@@ -11,7 +11,6 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -106,22 +105,6 @@ def pydantic_type(hint: Any, **bounds: Any) -> Any:
     return hint
 
 
-DROPOUT_STEPS = 2**16  # distinct rates: dropout draws sixteen random bits for a number
-LARGEST_DROPOUT = "0.99998"  # 1 - 2**-16, rounded down
-
-
-def _dropout(value: float) -> float:
-    """Return the rate, or raise if it rounds to dropping everything, or to nothing although it is positive."""
-    if value and not 1 <= round(value * DROPOUT_STEPS) < DROPOUT_STEPS:
-        raise ValueError(
-            f"{value!r} cannot be drawn: the nearest that can is {'0' if value < 0.5 else LARGEST_DROPOUT}"
-        )
-    return value
-
-
-CHECKS = {"dropout": _dropout}  # checks that bounds cannot express
-
-
 @functools.cache
 def model_of(design: type) -> type[Entry]:
     """Return the model that checks an entry of this type."""
@@ -132,10 +115,7 @@ def model_of(design: type) -> type[Entry]:
             model_fields["name"] = (Label, ...)
             continue
         default = ... if item.default is MISSING else item.default
-        kind = pydantic_type(hints[item.name])
-        if item.name in CHECKS:
-            kind = Annotated[kind, AfterValidator(CHECKS[item.name])]
-        model_fields[item.name] = (kind, Field(default, description=means[item.name]))
+        model_fields[item.name] = (pydantic_type(hints[item.name]), Field(default, description=means[item.name]))
     return create_model(f"{design.__name__}Entry", __base__=Entry, __doc__=design.__doc__, **model_fields)
 
 

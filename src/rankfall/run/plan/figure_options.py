@@ -127,13 +127,7 @@ def _narrow(path: str, column: str, groups: list[list[Any]], rows: list[Row]) ->
             fault = f"no cell that it could draw has {column} {' or '.join(map(_write_value, group))}"
             raise problem(path, fault, allowed=sorted(present) or ["nothing"], name=group[0])
         matching |= names
-    if column != "seed":
-        return [row for row, (value,) in zip(rows, cell_values) if str(value) in matching]
-    narrowed = (
-        (columns, series.with_seeds([seed for seed in series.seeds if str(seed) in matching]))
-        for columns, series in rows
-    )
-    return [(columns, series) for columns, series in narrowed if series.cells]
+    return [row for row, values in zip(rows, cell_values) if not matching.isdisjoint(map(str, values))]
 
 
 def _write_value(value: Any) -> str:

@@ -6,7 +6,7 @@ A combination is built, checked and compared once for all its seeds, so a millio
 import itertools
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, is_dataclass, replace
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
@@ -169,15 +169,19 @@ class Grid:
         return self.built[ident]
 
 
+def parts_of_entries(config: Config) -> Iterator[tuple[str, str, dict[str, tuple[str, Component]]]]:
+    """Yield section, name, and {field: (kind, component)} of each entry."""
+    for section in (*SECTIONS.values(), "measures", "figures"):
+        for name, entry in getattr(config, section).items():
+            kinds = parts(type(entry)) if section in SECTIONS.values() else {section[:-1]: section[:-1]}
+            named = {field: (kind, getattr(entry, field)) for field, kind in kinds.items()}
+            yield section, name, {field: part for field, part in named.items() if part[1] is not None}
+
+
 def components_named_by(config: Config) -> Iterator[tuple[str, str]]:
     """Yield (kind, name) for the components of all entries and axes."""
-    for section, kind in (("measures", "measure"), ("figures", "figure")):
-        yield from ((kind, entry.component.name) for entry in getattr(config, section).values())
-    for section in SECTIONS.values():
-        for design in getattr(config, section).values():
-            for field, kind in parts(type(design)).items():
-                if getattr(design, field) is not None:
-                    yield kind, getattr(design, field).name
+    for _, _, named in parts_of_entries(config):
+        yield from ((kind, component.name) for kind, component in named.values())
     kinds = {**parts(Architecture), **{f"training.{field}": kind for field, kind in parts(Training).items()}}
     for axes in [axes for entry in config.grid for axes in (entry.axes, *entry.include)]:
         for axis in axes.keys() & kinds.keys():
@@ -190,19 +194,15 @@ def components_named_by(config: Config) -> Iterator[tuple[str, str]]:
 def resolve_config(config: Config) -> Config:
     """Return the configuration with every component checked and its options complete."""
     change: dict[str, dict[str, Any]] = {}
-    for kind in ("measure", "figure"):
-        for name, entry in getattr(config, f"{kind}s").items():
-            resolved = {kind: resolve(kind, entry.component, f"{kind}s.{name}")}
-            change.setdefault(f"{kind}s", {})[name] = entry.model_copy(update=resolved)
-    for section in SECTIONS.values():
-        for name, design in getattr(config, section).items():
-            path = f"{section}.{name}"
-            resolved = {
-                field: resolve(kind, getattr(design, field), path if kind == "task" else f"{path}.{field}")
-                for field, kind in parts(type(design)).items()
-                if getattr(design, field) is not None
-            }
-            change.setdefault(section, {})[name] = replace(design, **resolved)
+    for section, name, named in parts_of_entries(config):
+        entry, path = getattr(config, section)[name], f"{section}.{name}"
+        several = section in ("architectures", "trainings")
+        resolved = {
+            field: resolve(kind, component, f"{path}.{field}" if several else path)
+            for field, (kind, component) in named.items()
+        }
+        whole = replace(entry, **resolved) if is_dataclass(entry) else entry.model_copy(update=resolved)
+        change.setdefault(section, {})[name] = whole
     return config.model_copy(update=change)
 
 

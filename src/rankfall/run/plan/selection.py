@@ -66,17 +66,9 @@ def _cells_of(measure: "MeasurePlan", raw: dict[str, Any], cells: list[Alike]) -
         else:
             reasons[reason] += len(series.cells)
     if not supported:
-        raise problem(path.removesuffix(".cells"), f"no cell of the grid can be measured: {_say_reasons(reasons)}")
+        why = "; ".join(f"{reason} ({count} cells)" for reason, count in reasons.most_common(2))
+        raise problem(path.removesuffix(".cells"), f"no cell of the grid can be measured: {why}")
     return supported, reasons
-
-
-def _say_reasons(reasons: Counter[str]) -> str:
-    """Describe why no cell is measured: the only reason, or the two most frequent ones with their numbers of cells."""
-    (most, _), *others = reasons.most_common()
-    if not others:
-        return most
-    text = "; ".join(f"{reason} ({count} of {reasons.total()} cells)" for reason, count in reasons.most_common(2))
-    return text if len(others) == 1 else f"{text}; and {len(others) - 1} more"
 
 
 def _objections(measure: "MeasurePlan", path: str) -> Callable[[Cell], str | None]:
@@ -91,7 +83,7 @@ def _objections(measure: "MeasurePlan", path: str) -> Callable[[Cell], str | Non
             accepted = [accepted] if isinstance(accepted, str) else accepted
             if value not in accepted:
                 return f"measure {name!r} is for {' or '.join(accepted)}, but task {cell.task.name!r} has {value}"
-        return objection("measure", name, facts, cell, facts_of) or beyond(cell, measured_lengths)
+        return objection("measure", name, cell, facts_of) or beyond(cell, measured_lengths)
 
     return objection_to
 
@@ -142,22 +134,17 @@ def _refuse_two_ways(
             for (other_rest, other_sizes), other in settings.items()
             if rest == other_rest and all(a == b or a is None or b is None for a, b in zip(sizes, other_sizes))
         )
-        mate = next(mates, None)
-        if mate is None:
-            continue
-        options = sorted({*first.options, *second.options})
-        differ = [name for name in options if first.options.get(name) != second.options.get(name)]
-        ways = " and ".join(
-            f"{name} {show_value(first.options.get(name))} and {show_value(second.options.get(name))}"
-            for name in differ
-        )
-        fault = (
-            f"measures.{first.name} fills table {first.table!r} too, and numbers of {' / '.join(cell.labels)}, depth "
-        )
-        fault += f"{cell.architecture.depth}, are compared with those of {' / '.join(mate.labels)}: of one setting, but measured in two "
-        fault += f"ways, {ways}"
-        hint = "give both the same options, or measure them in configurations of their own"
-        raise problem(f"measures.{second.name}", fault, hint=hint)
+        if mate := next(mates, None):
+            ways = [first.options, second.options]
+            differ = [name for name in sorted({*ways[0], *ways[1]}) if ways[0].get(name) != ways[1].get(name)]
+            values = (f"{name} {' and '.join(show_value(way.get(name)) for way in ways)}" for name in differ)
+            fault = (
+                f"measures.{first.name} fills table {first.table!r} too, and numbers of {' / '.join(cell.labels)}, depth "
+                f"{cell.architecture.depth}, are compared with those of {' / '.join(mate.labels)}: of one setting, but measured in two "
+                f"ways, {' and '.join(values)}"
+            )
+            hint = "give both the same options, or measure them in configurations of their own"
+            raise problem(f"measures.{second.name}", fault, hint=hint)
 
 
 def _setting_of(cell: Cell) -> tuple[Any, ...]:
