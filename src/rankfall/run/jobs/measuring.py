@@ -132,13 +132,8 @@ def measure_cells(cells: "Sequence[Cell]", job: MeasuringWork) -> Rows:
 
 def require_rows(result: Any) -> Rows:
     """Return what a measure returns as rows; raise an error if it is anything else."""
-    if result is None:
-        raise TypeError("it returns None where a list of rows is expected; a `return` may be missing")
-    if isinstance(result, Mapping) or not all(isinstance(row, Mapping) for row in result):
-        kind = type(result).__name__
-        raise RankfallError(
-            f"it returns a {kind} that is no list of dicts; a measure returns a list of rows, each a dict"
-        )
+    if result is None or isinstance(result, Mapping) or not all(isinstance(row, Mapping) for row in result):
+        raise RankfallError(f"it returns {type(result).__name__}; a measure returns a list of rows, each a dict")
     return list(result)
 
 
