@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, Field, ValidationError
 
 from rankfall.design import Architecture, Task, Training
-from rankfall.disk import describe_non_file
 from rankfall.run.config.problems import problem, translate
 from rankfall.run.plan import cost
 from rankfall.run.plan.cost import Cost
@@ -42,9 +41,6 @@ def read_history(path: str | None) -> History:
     """Read the file of measured costs. Without a path, return an empty history."""
     if path is None:
         return History(scale=1.0, groups={})
-    non_file = describe_non_file(path)
-    if non_file is not None:
-        raise problem(KEY, f"{path} is {non_file}, not a file")
     try:
         return History.model_validate_json(Path(path).read_bytes())
     except OSError as error:

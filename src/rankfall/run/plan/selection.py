@@ -108,11 +108,9 @@ def _tell_apart(
         return
     common = next((cell for series in second_cells for cell in series.cells if cell.key in keys), None)
     if common is not None:
-        fault = f"measures.{first.name} fills table {first.table!r} too, and both are for {' / '.join(common.labels)}"
+        fault = f"measures.{first.name} fills table {first.table!r} too, and both are for {common.title}"
         hint = "write one entry, or name different cells in `cells`"
-        raise problem(
-            f"measures.{second.name}", f"{fault}, depth {common.architecture.depth}, seed {common.seed}", hint=hint
-        )
+        raise problem(f"measures.{second.name}", fault, hint=hint)
     if first.component != second.component:
         _refuse_two_ways(
             first, second, [series.cells[0] for series in first_cells], [series.cells[0] for series in second_cells]

@@ -43,10 +43,7 @@ def view(state: RunState, reached: Mapping[str, Reached], now: float, title: str
 def headline(state: RunState, reached: Mapping[str, Reached], now: float, title: str) -> Text:
     """Return the finished jobs, the time so far and the remaining time."""
     left = say_left(state, reached, now)
-    remaining = f", {left}" if left and state.count < state.total else ""
-    return Text(
-        f"{title}: {state.count} of {many(state.total, 'job')}, {clock(now - state.began)}{remaining}", style="bold"
-    )
+    return Text(f"{title}: {state.count} of {many(state.total, 'job')}, {clock(now - state.began)}{left}", style="bold")
 
 
 def stages(state: RunState) -> Table:
@@ -94,18 +91,13 @@ def say_running(state: RunState, reached: Mapping[str, Reached], now: float) -> 
     more = f" and {len(jobs) - SHOWN} more" if len(jobs) > SHOWN else ""
     failed = f", {many(len(state.failed), 'job')} failed" if state.failed else ""
     left = say_left(state, reached, now)
-    remaining = f", {left}" if left else ""
     running = "; ".join(jobs[:SHOWN]) or "no job"
-    return (
-        f"[{state.count}/{state.total}] {clock(now - state.began)} so far{remaining}{failed}; running: {running}{more}"
-    )
+    return f"[{state.count}/{state.total}] {clock(now - state.began)} so far{left}{failed}; running: {running}{more}"
 
 
 def say_ended(state: RunState, job: Job, reached: Mapping[str, Reached], now: float) -> str:
     """Return the line of a job that is done or failed."""
-    left = say_left(state, reached, now)
-    remaining = f", {left}" if left and job.place < state.total else ""
-    when = f"{clock(now - state.began)} so far{remaining}"
+    when = f"{clock(now - state.began)} so far{say_left(state, reached, now)}"
     if job.error:
         return f"[{job.place}/{state.total}] failed: {job.name}: {job.error}; log: {job.log}; {when}"
     return f"[{job.place}/{state.total}] {job.name}: {clock(job.seconds or 0.0)}; {when}"
@@ -151,14 +143,14 @@ def find_scales(state: RunState, planned: Mapping[str, float]) -> dict[str, floa
 
 
 def say_left(state: RunState, reached: Mapping[str, Reached], now: float) -> str:
-    """Describe the remaining time as a range, since estimates are right within a factor of about two.
+    """Return `, 2 min to 5 min left`, a range since estimates are right within a factor of about two.
 
     Return an empty text if nothing is known, or if nothing remains."""
     left = seconds_left(state, reached, now)
     if not left:
         return ""
     low, high = (clock(round_seconds(share * left)) for share in RANGE)
-    return f"{low} to {high} left" if low != high else f"about {low} left"
+    return f", {low} to {high} left"
 
 
 def round_seconds(seconds: float) -> float:

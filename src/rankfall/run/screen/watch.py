@@ -8,7 +8,6 @@ import datetime
 import json
 import os
 import socket
-import sys
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
@@ -147,5 +146,5 @@ def print_end(seen: Seen) -> int:
         how = "gave no sign of life for a minute" if is_alive(seen.about) else "was killed"
     print(f"==> {seen.title} {how}: {done}")
     for job in seen.state.failed.values():
-        print(f"==> failed: {job.name}: {job.error}; log: {job.log}", file=sys.stdout)
+        print(f"==> failed: {job.name}: {job.error}; log: {job.log}")
     return 0 if how == "ended" else 1

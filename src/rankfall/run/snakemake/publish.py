@@ -8,7 +8,7 @@ import filecmp
 import shutil
 from pathlib import Path
 
-from rankfall.disk import atomic, cannot
+from rankfall.disk import atomic
 from rankfall.errors import RankfallError
 from rankfall.run.objects import find_objects
 from rankfall.run.screen.logs import SILENT, error_in
@@ -63,18 +63,9 @@ def publish(run: RunPlan) -> list[str]:
             copy.unlink()
     unpublished = find_unpublished(run)
     for name, file in unpublished.items():
-        copy_file(run.results / file, run.results / name)
+        with atomic(run.results / name) as copy, (run.results / file).open("rb") as content:
+            shutil.copyfileobj(content, copy)
     return list(unpublished)
-
-
-def copy_file(source: Path, target: Path) -> None:
-    """Copy a file atomically."""
-    with atomic(target) as copy:
-        try:
-            with source.open("rb") as content:
-                shutil.copyfileobj(content, copy)
-        except OSError as error:
-            raise cannot("read", source, error) from error
 
 
 def _is_copy(source: Path, target: Path) -> bool:
