@@ -117,8 +117,6 @@ def describe_columns(table: str) -> Description | None:
     try:
         return describe("table", table)
     except NotDefined:
-        if "." not in table:
-            raise
         locate("measure", table)
         return None
 
@@ -186,9 +184,9 @@ def declares(kind: str, module: str) -> bool:
         location = locate(kind, module)
     except RankfallError:
         return False
-    if location is None:
-        return False
-    return location.file.name == OWN_FILES.get(kind) or defines(location.file, OF_A_STUDY[kind])
+    return location is not None and (
+        location.file.name == OWN_FILES.get(kind) or defines(location.file, OF_A_STUDY[kind])
+    )
 
 
 @functools.lru_cache(maxsize=4096)

@@ -8,7 +8,7 @@ the names in capitals that Rankfall reads in a component's file, with the form o
 
 import ast
 import functools
-import math
+import json
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -24,7 +24,7 @@ from rankfall.design import UNREAD, Architecture, Component, parts
 from rankfall.errors import RankfallError
 from rankfall.modules import root_of
 from rankfall.quantity_files import LISTS, OF_A_STUDY
-from rankfall.run.config.problems import nearest, problem, show_value, translate, unknown_key, wrong_type
+from rankfall.run.config.problems import nearest, problem, show_value, translate, unknown_key
 from rankfall.run.config.values import Part, pydantic_type
 
 PART_ADAPTER = TypeAdapter(Part)
@@ -158,19 +158,11 @@ def _default(option: Option) -> Any:
 
 
 def check_plain(value: Any, path: str) -> None:
-    """Raise if a value is no plain data: YAML also has dates, bytes, infinities and keys that are not text."""
-    if isinstance(value, float) and not math.isfinite(value):
-        raise problem(path, f"{show_value(value)} is not a finite number")
-    if isinstance(value, list | tuple):
-        for item in value:
-            check_plain(item, path)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            if not isinstance(key, str):
-                raise unknown_key(path, key, ())
-            check_plain(item, f"{path}.{key}")
-    elif not isinstance(value, bool | int | float | str | None):
-        raise wrong_type(path, value, "a number, a word, a list or a mapping")
+    """Raise if a value is no plain data: YAML also has infinities, dates and bytes."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        raise problem(path, f"{show_value(value)} is not a finite number, a word, a list or a mapping") from None
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from rankfall import components
 from rankfall.components import AUTO
-from rankfall.design import UNREAD, Architecture, Component, Designed, Task, Training, components_of
+from rankfall.design import UNREAD, Architecture, Component, Described, Task, Training, components_of
 from rankfall.filters import as_list
 from rankfall.run.config.match import describe_filter, matches, parse_filter
 from rankfall.run.config.options import resolve
@@ -71,7 +71,7 @@ class Rules:
             raise problem(f"{path}.{kind}", fault, allowed=others)
         return part
 
-    def refuse(self, cell: Designed, path: str) -> None:
+    def refuse(self, cell: Described, path: str) -> None:
         """Raise if one of the cell's components cannot be combined with the others."""
         reasons = [
             *(
@@ -99,7 +99,7 @@ class Rules:
         return None
 
 
-def objection(kind: str, name: str, cell: Designed, facts_of: Callable[[str, str], Mapping[str, Any]]) -> str | None:
+def objection(kind: str, name: str, cell: Described, facts_of: Callable[[str, str], Mapping[str, Any]]) -> str | None:
     """Return why a component cannot be in such a cell, or why a measure cannot measure it, or None.
 
     `facts_of` is `components.facts_of` or a cached version of it."""
@@ -163,7 +163,7 @@ def check_precision(training: Training, device: str, path: str) -> None:
         )
 
 
-def beyond(cell: Designed, lengths: Sequence[int]) -> str | None:
+def beyond(cell: Described, lengths: Sequence[int]) -> str | None:
     """Return why a network cannot run at these lengths; None if it can, or if its task has no single length."""
     trained = cell.task.task.options.get("length")
     longest = max(lengths, default=0)

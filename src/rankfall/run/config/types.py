@@ -160,8 +160,6 @@ def read(source: Mapping[str, Any] | str | Path) -> dict[str, Any]:
         raise RankfallError(f"{source}: cannot be read: {error.strerror}{_where(source)}") from None
     try:
         raw = (json.loads if Path(source).suffix == ".json" else load)(content.decode())
-    except UnicodeDecodeError:
-        raise RankfallError(f"{source}: is not text in UTF-8") from None
     except (yaml.YAMLError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""

@@ -93,8 +93,6 @@ def pydantic_type(hint: Any, **bounds: Any) -> Any:
     if origin is Annotated and isinstance(inner[1], str):  # a field of `design.py`, with bounds such as ">= 1"
         inner_bounds = (bound.split() for bound in inner[1:])
         return pydantic_type(inner[0], **{SIGNS[sign]: json.loads(number) for sign, number in inner_bounds})
-    if origin is Annotated:
-        return Annotated[pydantic_type(inner[0], **bounds), *inner[1:]]
     if origin in (Union, UnionType):
         return Union[tuple(item if item is NoneType else pydantic_type(item, **bounds) for item in inner)]  # noqa: UP007
     if origin is list:

@@ -42,11 +42,6 @@ class Series(NamedTuple):
     seeds: Sequence[int]
     origin: str
 
-    @property
-    def seed(self) -> int:
-        """An invalid seed, since rules for components do not depend on it."""
-        return -1
-
 
 class Grid:
     """The grid of a configuration with resolved components, and its expansion."""

@@ -15,7 +15,7 @@ from rankfall.run.plan.build import Plan
 from rankfall.run.plan.cell import Cell
 from rankfall.run.snakemake.estimates import FINISHED, Estimate, InStore, estimates
 from rankfall.run.snakemake.run_plan import RunPlan, describe_changed_code, list_reasons
-from rankfall.run.store import CellRecord, Store
+from rankfall.run.store import CellRecord
 
 STALE, NEW = "stale", "new"
 
@@ -59,15 +59,15 @@ class Status:
 
 def status(plan: Plan, run: RunPlan, measures: bool = False) -> Status:
     """Compare a plan with the store, of which only headers are read."""
-    results = run.results
-    records = sorted(Store(results / "store").records(), key=lambda record: str(record.record.get("time")))
+    store = InStore(plan, run.results)
+    records = sorted(store.store.records(), key=lambda record: str(record.record.get("time")))
     keys = {record.key for record in records if record.status in FINISHED}
     failed = {record.key: str(record.record.get("reason", "")) for record in records if record.key not in keys}
     specs: dict[str, CellRecord] = {str(record.record.get("spec")): record for record in records}
     unused = _select_unused_results(records, {cell.spec for cell in plan.cells})
     result = Status(shards=len(plan.shards))
     result.trained = {record.key: record.record.get("engine") for record in records if record.key in keys}
-    jobs, store = run.find_missing(), InStore(plan, results)
+    jobs = run.find_missing()
     needed = {job.names[-2:] for job in jobs if job.rule in ("train", "measure") and store.find_left(job)}
     result.scale, result.measured = _scale(plan.cells, records)
     result.run, result.why = estimates(plan, jobs, store, result.scale), run.lines()

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rankfall.disk import StoreError, cannot, cause, write
+from rankfall.disk import cannot, cause, write
 from rankfall.run.objects import find_objects
 
 if TYPE_CHECKING:
@@ -143,12 +143,9 @@ class Vault:
         mark = self.root / f".clock.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
         if self.objects:
             return self.objects.now(mark)
-        try:
-            write(mark, b"")
-            now = mark.stat().st_mtime
-            mark.unlink()
-        except (StoreError, OSError):  # another user's folder, in which nothing can be removed either
-            return time.time()
+        write(mark, b"")
+        now = mark.stat().st_mtime
+        mark.unlink()
         return now
 
     def list_all(self, folder: str) -> dict[Path, tuple[int, float]]:

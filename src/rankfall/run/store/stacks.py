@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankfall.disk import StoreError
 from rankfall.run.store.files import SUFFIX, Damaged, Vault, read_meta, read_sealed, write_sealed
 
 if TYPE_CHECKING:
@@ -129,11 +128,6 @@ def join(stacks: Sequence[LoadedStack], keys: Sequence[str]) -> tuple[dict[str, 
     import torch
 
     index = {key: number for number, key in enumerate(key for stack in stacks for key in stack.keys)}
-    missing = [key for key in keys if key not in index]
-    if missing:
-        raise StoreError(
-            f"{len(missing)} of {len(keys)} cells are no longer in the store ({missing[0]}, ...): train them again"
-        )
     order = torch.tensor([index[key] for key in keys])
     records = [record for stack in stacks for record in stack.records]
     tensors = {name: torch.cat([stack.tensors[name] for stack in stacks])[order] for name in stacks[0].tensors}
