@@ -135,8 +135,7 @@ def finish(snakemake: "Driver", code: int, args: argparse.Namespace, again: str,
         )
         return code
     if code:
-        print_lines(ending.say_failed(snakemake.state, again, snakemake.log))
-        print_lines(ending.describe_missing_page(snakemake.state, snakemake.results))
+        print_lines(ending.say_failed(snakemake.state, snakemake.results, again, snakemake.log))
         print_brief(snakemake.results, args.config)
         return code
     print_lines(ending.say_finished(snakemake.state, snakemake.results, args.config, seconds))

@@ -134,7 +134,8 @@ def objection(kind: str, name: str, cell: Described, facts_of: Callable[[str, st
 def explain_unknown(kind: str, name: str) -> str:
     """Return, as the end of a message, the error that kept a call of the component from showing its facts; empty if there was none."""
     described = components.describe(kind, name)
-    return f" (calling it with its defaults failed: {described.unknown})" if described and described.unknown else ""
+    fault = described.unknown if described else ""
+    return f", since it fails when it is called with its defaults: {fault}" if fault else ""
 
 
 def alternatives(facts: Mapping[str, Any]) -> list[tuple[str, ...]]:
@@ -156,11 +157,8 @@ def check_precision(training: Training, device: str, path: str) -> None:
     if training.dtype != "float32":
         raise problem(path, f"{setting} is for trainings in float32, not in {training.dtype}")
     if training.precision == "tf32" and device == "cpu":
-        raise problem(
-            path,
-            f"{setting} is a number format of GPUs, and compute.device is 'cpu'",
-            hint="say `compute: {device: cuda}`",
-        )
+        fault = f"{setting} is a number format of GPUs, and compute.device is 'cpu'"
+        raise problem(path, fault, hint="say `compute: {device: cuda}`")
 
 
 def beyond(cell: Described, lengths: Sequence[int]) -> str | None:
@@ -182,12 +180,6 @@ def task_facts(name: str, path: str) -> dict[str, str]:
     facts = components.facts_of("task", name)
     for fact, allowed in {"INPUTS": ("tokens", "vectors"), "TARGETS": TARGETS}.items():
         if facts.get(fact) not in allowed:
-            described, values = components.describe("task", name), " or ".join(map(repr, allowed))
-            if described and described.unknown:
-                fault = f"task {name!r} fails when it is called with its defaults: {described.unknown}"
-                raise problem(
-                    path,
-                    f"{fault}\n  fix: correct it there, or give its file {fact} = {values} if it needs other options",
-                )
-            raise problem(path, f"the file of task {name!r} must say {fact} = {values}")
+            fault = f"the file of task {name!r} must say {fact} = {' or '.join(map(repr, allowed))}"
+            raise problem(path, fault + explain_unknown("task", name))
     return {"INPUTS": facts["INPUTS"], "TARGETS": facts["TARGETS"], "SEQUENCES": facts.get("SEQUENCES", DIFFERENT)}

@@ -16,7 +16,9 @@ from pydantic import (
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
+    GetPydanticSchema,
+    PlainValidator,
+    WithJsonSchema,
     create_model,
 )
 from pydantic.json_schema import JsonSchemaValue, SkipJsonSchema
@@ -39,7 +41,7 @@ def as_float(value: Any) -> Any:
 Number = Annotated[float, BeforeValidator(as_float), Field(allow_inf_nan=False)]
 Label = SkipJsonSchema[str]  # the entry's key, not written in the entry
 
-
+WRITTEN = "A component as written in a configuration: `name`, or `{name: ..., option: value}`, or `{name: ..., options: {...}}`."
 COMPONENT: JsonSchemaValue = {
     "anyOf": [
         {"type": "string"},
@@ -54,32 +56,20 @@ class Entry(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class Written:
-    """A component as written in a configuration: `name`, or `{name: ..., option: value}`, or `{name: ..., options: {...}}`."""
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(cls.read)
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        return dict(COMPONENT)
-
-    @staticmethod
-    def read(value: Any) -> Component:
-        """Return a value from YAML as a component."""
-        if isinstance(value, Component):
-            return value
-        if isinstance(value, str):
-            return Component.parse(value)
-        if isinstance(value, dict) and isinstance(value.get("name"), str):
-            if value.keys() == {"name", "options"} and isinstance(value["options"], dict):
-                return Component(**value)
-            return Component.parse(value)
-        raise PydanticCustomError("component", "not a component")
+def read_component(value: Any) -> Component:
+    """Return a value from YAML as a component."""
+    if isinstance(value, Component):
+        return value
+    if isinstance(value, str):
+        return Component.parse(value)
+    if isinstance(value, dict) and isinstance(value.get("name"), str):
+        if value.keys() == {"name", "options"} and isinstance(value["options"], dict):
+            return Component(**value)
+        return Component.parse(value)
+    raise PydanticCustomError("component", "not a component")
 
 
-Part = Annotated[Component, Written]
+Part = Annotated[Component, PlainValidator(read_component), WithJsonSchema(COMPONENT)]
 SIGNS = {">": "gt", ">=": "ge", "<": "lt", "<=": "le"}
 
 
@@ -117,12 +107,13 @@ def model_of(design: type) -> type[Entry]:
     return create_model(f"{design.__name__}Entry", __base__=Entry, __doc__=design.__doc__, **model_fields)
 
 
-class Parsed:
-    """Marker in `Annotated[Architecture, Parsed]`: pydantic checks the field as an entry, and it is stored as the dataclass."""
+def parse_entry(design: type, handler: GetCoreSchemaHandler) -> CoreSchema:
+    """Return a schema that checks an entry, and turns it into the dataclass."""
 
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        def build(entry: Entry) -> Any:
-            return source(**{item.name: getattr(entry, item.name) for item in fields(source)})
+    def build(entry: Entry) -> Any:
+        return design(**{item.name: getattr(entry, item.name) for item in fields(design)})
 
-        return core_schema.no_info_after_validator_function(build, handler.generate_schema(model_of(source)))
+    return core_schema.no_info_after_validator_function(build, handler.generate_schema(model_of(design)))
+
+
+Parsed = GetPydanticSchema(parse_entry)  # in `Annotated[Architecture, Parsed]`

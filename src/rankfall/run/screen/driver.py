@@ -100,8 +100,8 @@ class Driver:
         now = time.monotonic()
         if now - self.looked >= LOOK or last:
             self.looked = now
-            logs = {number: read_reached(Path(job.log)) for number, job in self.state.running.items() if job.log}
-            self.reached = {number: progress for number, progress in logs.items() if progress is not None}
+            logs = {number: Path(job.log) for number, job in self.state.running.items() if job.log}
+            self.reached = {number: progress for number, log in logs.items() if (progress := read_reached(log))}
         if self.began:
             self.keep_output()
             self.record.add(self.unwritten)

@@ -55,12 +55,17 @@ def say_stopped(state: RunState, again: str, seconds: float) -> Iterator[str]:
     yield f"==> to go on: {again}"
 
 
-def say_failed(state: RunState, again: str, log: Path | None) -> Iterator[str]:
-    """Yield the last lines of a run in which jobs failed."""
+def say_failed(state: RunState, results: Path, again: str, log: Path | None) -> Iterator[str]:
+    """Yield the last lines of a run in which jobs failed, and why there is no page, or which tables and figures it lacks."""
     yield from list_failed(state)
     yield f"==> {state.count} of {many(state.total, 'job')} done, {len(state.failed)} failed; to try these again: {again}"
     if log is not None:
         yield f"==> output of Snakemake: {log}"
+    if state.no_page:
+        yield f"==> no page: {state.no_page}"
+    elif state.lacks:
+        yield from say_where(results)
+        yield f"==> the page lacks {', '.join(state.lacks)}"
 
 
 def list_failed(state: RunState) -> Iterator[str]:
@@ -70,15 +75,6 @@ def list_failed(state: RunState) -> Iterator[str]:
         yield f"==> failed: {job.name}: {job.error}; log: {job.log}"
     if len(jobs) > FAILED:
         yield f"==> ... and {len(jobs) - FAILED} more"
-
-
-def describe_missing_page(state: RunState, results: Path) -> Iterator[str]:
-    """Yield why there is no page after jobs failed, or which tables and figures it lacks."""
-    if state.no_page:
-        yield f"==> no page: {state.no_page}"
-    elif state.lacks:
-        yield from say_where(results)
-        yield f"==> the page lacks {', '.join(state.lacks)}"
 
 
 def say_refused(state: RunState, text: str, other: Mapping[str, Any] | None, again: str, unlock: str) -> Iterator[str]:

@@ -95,23 +95,16 @@ class Seen:
 
 def read_state(results: Path) -> Seen:
     """Read the current record and the progress of the running jobs from their logs."""
-    file = record_file(results)
-    if not file.exists():
-        raise RankfallError(f"{file} is missing: `{run_command()}` writes it; no run of these results has begun")
-    record = read_record(results)
+    file, record = record_file(results), read_record(results)
     if record is None:
         raise RankfallError(
-            f"{file} is damaged, or of another version of Rankfall, and cannot tell what the run does; "
-            f"the next `{run_command()}` writes it anew"
+            f"{file} is missing, damaged, or of another version of Rankfall, and cannot tell what a run does\n"
+            f"fix: `{run_command()}` writes it anew"
         )
     description, state = record
-    logs = {
-        number: read_reached(
-            results / os.path.relpath(job.log, description["results"])
-        )  # results may be elsewhere here
-        for number, job in state.running.items()
-    }
-    reached = {number: progress for number, progress in logs.items() if progress is not None}
+    # The folder of results may have another path here.
+    logs = {n: results / os.path.relpath(job.log, description["results"]) for n, job in state.running.items()}
+    reached = {number: progress for number, log in logs.items() if (progress := read_reached(log))}
     return Seen(description, state, reached, file.stat().st_mtime)
 
 

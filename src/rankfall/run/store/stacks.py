@@ -63,7 +63,8 @@ class Stacks(Vault):
         }
         different = [{name: value for name, value in record.items() if name not in shared} for record in records]
         contents = {"keys": list(keys), "shared": shared, "records": different}
-        path = self.root / "stacks" / group / (_identity(keys, records) + SUFFIX)
+        endings = json.dumps([[key, record["status"]] for key, record in zip(keys, records)])
+        path = self.root / "stacks" / group / f"{hashlib.sha256(endings.encode()).hexdigest()[:24]}{SUFFIX}"
         metadata = {"kind": "stack", "contents": json.dumps(contents)}
         write_sealed(path, tensors, metadata)
         if self.objects:
@@ -132,12 +133,6 @@ def join(stacks: Sequence[LoadedStack], keys: Sequence[str]) -> tuple[dict[str, 
     records = [record for stack in stacks for record in stack.records]
     tensors = {name: torch.cat([stack.tensors[name] for stack in stacks])[order] for name in stacks[0].tensors}
     return tensors, [records[index[key]] for key in keys]
-
-
-def _identity(keys: Sequence[str], records: Sequence[Mapping[str, Any]]) -> str:
-    """Return the digest of a stack's cells and their endings."""
-    text = json.dumps([[key, record["status"]] for key, record in zip(keys, records)])
-    return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
 def _parse(meta: Mapping[str, str], tensors: dict[str, Tensor]) -> LoadedStack:
