@@ -91,20 +91,17 @@ def find_unmatched(cells: Iterable[Seeded], accepted: Filter) -> tuple[str, Any]
         seeds = {seed for group in cells for seed in group.seeds} if field == "seed" else set()
         present = list(seeds) or [value(group, field) for group in cells]
         integers = {item for item in present if type(item) is int}
-        others = {
-            canonical(_plain(item)): item for item in present if type(item) is not int
-        }.values()  # distinct values
+        others = {spell(item): item for item in present if type(item) is not int}.values()  # distinct values
         for item in items:
-            if not (type(item) is int and item in integers) and not any(
-                filters.matches(other, item) for other in others
-            ):
+            known = type(item) is int and item in integers
+            if not known and not any(filters.matches(other, item) for other in others):
                 return field, item
     return None
 
 
-def _plain(item: Any) -> Any:
-    """Return a component as a mapping, and any other value unchanged."""
-    return asdict(item) if isinstance(item, Component) else item
+def spell(item: Any) -> str:
+    """Return the same text for equal values of an axis."""
+    return canonical(asdict(item) if isinstance(item, Component) else item)
 
 
 def value(cell: Described, field: str) -> Any:

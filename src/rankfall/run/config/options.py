@@ -64,10 +64,8 @@ def description(kind: str, name: str, path: str) -> Description | None:
     """Describe a component like `components.describe`; errors name the path in the configuration."""
     try:
         described = components.describe(kind, name)
-        if described is not None and kind not in (
-            "table",
-            *LISTS,
-        ):  # files of these kinds may give such names another meaning
+        # A file of these kinds may give such names another meaning.
+        if described is not None and kind not in ("table", *LISTS):
             check_facts(described.location.file, described.facts)
         return described
     except RankfallError as error:

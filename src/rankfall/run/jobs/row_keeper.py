@@ -104,11 +104,8 @@ def check_numbers(cell: "Cell", rows: Rows, job: "MeasuringWork") -> None:
         conform(job.measure.table, [cell_columns(cell, {"status": "done"}) | row for row in rows])
     except RankfallError as error:
         marked = re.search(r"column '(\w+)' has a NaN", str(error))
-        fix = (
-            f"\nfix: declare `{marked[1]} float nan` in its columns, or give None there and declare `float?`"
-            if marked
-            else ""
-        )
+        fix = "\nfix: declare `{} float nan` in its columns, or give None there and declare `float?`"
+        fix = fix.format(marked[1]) if marked else ""
         raise RankfallError(f"measure {name}, {cell.title}: its rows are not kept: {error}{fix}") from None
 
 

@@ -5,8 +5,9 @@ A combination is built, checked and compared once for all its seeds, so a millio
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, is_dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
@@ -22,13 +23,14 @@ from rankfall.run.config.match import (
     find_unmatched,
     parse_filter,
     select_seeds,
+    spell,
     values,
 )
 from rankfall.run.config.options import check_plain, resolve
 from rankfall.run.config.problems import problem, show_value, translate, unknown_key
 from rankfall.run.config.rules import Rules
 from rankfall.run.config.types import Config, Crossing
-from rankfall.run.config.values import model_of
+from rankfall.run.config.values import Entry, model_of
 
 SECTIONS = {"task": "tasks", "architecture": "architectures", "training": "trainings"}
 
@@ -106,11 +108,9 @@ class Grid:
                 raise unknown_key(
                     path, axis, (*LABELS, "seed", *ARCHITECTURE, *TRAINING, "task.<option>", "exclude", "include")
                 )
-            for first, second in itertools.pairwise(
-                sorted(canonical(asdict(item) if isinstance(item, Component) else item) for item in checked[axis])
-            ):
-                if first == second:
-                    raise problem(where, f"{first} is there twice")
+            ((text, count),) = Counter(map(spell, checked[axis])).most_common(1)
+            if count > 1:
+                raise problem(where, f"{text} is there twice")
         return checked
 
     def label(self, axis: str, name: Any, path: str) -> str:
@@ -196,7 +196,7 @@ def resolve_config(config: Config) -> Config:
             field: resolve(kind, component, f"{path}.{field}" if several else path)
             for field, (kind, component) in named.items()
         }
-        whole = replace(entry, **resolved) if is_dataclass(entry) else entry.model_copy(update=resolved)
+        whole = entry.model_copy(update=resolved) if isinstance(entry, Entry) else replace(entry, **resolved)
         change.setdefault(section, {})[name] = whole
     return config.model_copy(update=change)
 

@@ -31,7 +31,7 @@ class InStore:
     def find_left(self, job: PlannedJob) -> list[Cell]:
         """Return the cells of a shard's job whose results are not in the store."""
         *measures, task, shard = job.names
-        cells = self.plan.measured_cells(*measures, task, shard) if measures else self.plan.shards[task, shard]
+        cells = self.plan.measured_cells(measures[0], task, shard) if measures else self.plan.shards[task, shard]
         left = [cell for cell in cells if self.statuses.get(cell.key) not in FINISHED]
         if not measures:
             return left
@@ -78,11 +78,8 @@ def estimates(plan: Plan, jobs: Iterable[PlannedJob], store: InStore, scale: flo
         if job.rule in ("train", "measure"):
             cells = store.find_left(job)
         if job.rule == "train":
-            traced = {
-                cell.group: cell.architecture.depth
-                for cell in cells
-                if cell.engine in MACHINES and cell.training.epochs
-            }
+            machined = (cell for cell in cells if cell.engine in MACHINES)
+            traced = {cell.group: cell.architecture.depth for cell in machined}
             seconds += scale * sum(cell.cost.seconds for cell in cells) + TRACE * sum(traced.values())
         elif job.rule == "measure":
             declared = plan.measures[job.names[0]].cost.get("seconds")

@@ -207,14 +207,12 @@ class PlanJobs:
             return [self.job("train", *shard) for shard in self.plan.shards]
         if table == "datasets":
             return [self.job("data", task) for task in sorted({task for task, _ in self.plan.shards})]
-        return [part for name in self.plan.tables[table] for part in self._measure_parts(name)]
-
-    def _measure_parts(self, name: str) -> list[PlannedJob]:
-        """Return the jobs of a measure."""
-        if self.plan.measures[name].needs != "cells":
-            return [self.job("measure", name)]
-        places = [shard for shard in self.plan.shards if self.plan.measured_cells(name, *shard)]
-        return [self.job("measure", name, *shard) for shard in places]
+        parts = []
+        for name in self.plan.tables[table]:
+            free = self.plan.measures[name].needs != "cells"
+            shards = [()] if free else [shard for shard in self.plan.shards if self.plan.measured_cells(name, *shard)]
+            parts += [self.job("measure", name, *shard) for shard in shards]
+        return parts
 
     @cached_property
     def _sources(self) -> Sources:

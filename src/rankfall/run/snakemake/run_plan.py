@@ -138,10 +138,8 @@ class RunPlan:
 
     def find(self, pattern: str, wildcards: Any) -> PlannedJob:
         """Return the job that writes a file of a rule. `pattern` is the job's key with the rule's wildcards."""
-        key = pattern.format(**dict(wildcards.items()))
-        job = self.jobs.get(key)
-        if job is None or job.digest != wildcards.digest:
-            raise RankfallError(f"{key}: the configuration or the code changed since this run was planned; run again")
+        job = self.job(*pattern.format(**dict(wildcards.items())).split("/"))
+        job.check(wildcards.digest)
         return job
 
     def needs(self, pattern: str, wildcards: Any) -> Needs:
