@@ -131,9 +131,7 @@ class Config(Entry):
     )
 
 
-NAMED = ("tasks", "architectures", "trainings", "measures", "figures")
-WITH_BASE = ("architectures", "trainings")
-HOLDS_OPTIONS: Mapping[str, str] = {"tasks": "task", "measures": "measure", "figures": "figure"}
+WITH_BASE = ("architectures", "trainings")  # the other sections name a component each, and its options
 MODELS: Mapping[str, type[Entry]] = {
     "tasks": model_of(Task),
     "architectures": model_of(Architecture),
@@ -175,7 +173,7 @@ def read(source: Mapping[str, Any] | str | Path) -> dict[str, Any]:
 def parse(raw: Mapping[str, Any]) -> Config:
     """Return a `Config` from plain data. Raise the first problem as a `RankfallError`."""
     _check_keys("", raw, Config.model_fields)
-    shaped = {key: _section(key, value) if key in NAMED else value for key, value in raw.items()}
+    shaped = {key: _section(key, value) if key in MODELS else value for key, value in raw.items()}
     if "compute" in shaped:
         _check_keys("compute", shaped["compute"], Compute.model_fields)
     try:
@@ -199,11 +197,12 @@ def _section(section: str, entries: Any) -> dict[str, dict[str, Any]]:
     shaped = {}
     for name in entries:
         path = f"{section}.{name}"
-        entry = _inherit(section, entries, name, ()) if section in WITH_BASE else dict(entries[name] or {})
-        if section in HOLDS_OPTIONS:
-            entry = _gather(entry, path, HOLDS_OPTIONS[section], set(MODELS[section].model_fields), name)
+        fields = set(MODELS[section].model_fields)
+        if section in WITH_BASE:
+            entry = _inherit(section, entries, name, ())
+            _check_keys(path, entry, (fields | {"base"}) - {"name"})
         else:
-            _check_keys(path, entry, {*MODELS[section].model_fields, "base"} - {"name"})
+            entry = _gather(dict(entries[name] or {}), path, section.removesuffix("s"), fields, name)
         shaped[name] = {**entry, "name": name}
     return shaped
 

@@ -81,7 +81,6 @@ class ComponentChecks:
     def __init__(self, store: "Store", note: Note) -> None:
         self.store, self.note, self.sources = store, note, Sources()
         self.trial_code = self.sources.fingerprint(["rankfall.trial.kinds"])
-        self.reasons: dict[str, str] = {}  # key -> the error that refuses the component, or an empty text
         self.drawn: dict[Component, Drawn] = {}  # task -> data that the job drew before its trial
 
     def find_refusals(self, subjects: Iterable[Subject]) -> dict[Subject, str]:
@@ -89,16 +88,14 @@ class ComponentChecks:
         modules = {subject: components.module_of(subject[0], subject[1]) for subject in subjects}
         code = {module: self.sources.fingerprint([module]) for module in modules.values()}
         keys = {subject: self.key_of(*subject, code[module]) for subject, module in modules.items()}
-        new = {key: subject for subject, key in keys.items() if key not in self.reasons}
-        missing = {key: subject for key, subject in new.items() if not self.store.has_passed(key)}
+        missing = {key: subject for subject, key in keys.items() if not self.store.has_passed(key)}
         reasons = {key: self.judge(*subject) for key, subject in missing.items()}
         if missing:
             check_job()  # first: an edit in progress may be the cause of a refusal
         for key, (kind, component, _) in missing.items():
             if not reasons[key]:
                 self.store.keep_trial(key, {"kind": kind, "name": component.name})
-        self.reasons |= dict.fromkeys(new, "") | reasons
-        return {subject: self.reasons[key] for subject, key in keys.items()}
+        return {subject: reasons.get(key, "") for subject, key in keys.items()}
 
     def key_of(self, kind: str, component: Component, setting: Surroundings, code: str) -> str:
         """Return the key under which the store keeps a passed trial."""

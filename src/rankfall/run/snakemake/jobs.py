@@ -96,23 +96,15 @@ class PlanJobs:
     @property
     def all_jobs(self) -> list[PlannedJob]:
         """Return all jobs of the plan, each after the jobs whose files it reads."""
-        finals = [self.job("page")] if self.plan.config.page else []
-        finals += [self.job("table", name) for name in self.tables]
-        finals += [self.job("figure", name) for name in sorted(self.plan.figures)]
+        if self.plan.config.page:
+            self.job("page")
+        for name in self.tables:
+            self.job("table", name)
+        for name in sorted(self.plan.figures):
+            self.job("figure", name)
         for task, shard in self.plan.shards:
-            finals.append(self.job("train", task, shard))
-        makers = {file: job for job in self._jobs.values() for file in job.files}
-        ordered: dict[str, PlannedJob] = {}
-
-        def visit(job: PlannedJob) -> None:
-            if job.key not in ordered:
-                for file in job.inputs:
-                    visit(makers[file])
-                ordered[job.key] = job
-
-        for job in finals:
-            visit(job)
-        return list(ordered.values())
+            self.job("train", task, shard)
+        return list(self._jobs.values())  # a job is created after those that it needs
 
     def job(self, kind: str, *names: str) -> PlannedJob:
         """Return the job of this kind with these names."""

@@ -250,7 +250,6 @@ class Vault:
         """Move a damaged file to damaged/, unless another process replaced it meanwhile."""
         if self.only_reads:
             return
-        log = logging.getLogger("rankfall.run.store")
         name = "__".join(path.relative_to(self.root).parts)
         target = self.root / "damaged" / f"{time.strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(4)}-{name}"
         try:
@@ -261,14 +260,11 @@ class Vault:
             if self.objects:
                 self.objects.put(target)
                 self.objects.remove(path)
+            end = f"moved to {target}"
         except FileNotFoundError:
             return  # another process was first
         except OSError as error:
-            log.warning(
-                "%s is damaged: %s; it could not be moved to damaged/ (%s) and is treated as missing",
-                path,
-                reason,
-                cause(error),
-            )
-            return
-        log.warning("%s is damaged: %s; moved to %s and treated as missing", path, reason, target)
+            end = f"could not be moved to damaged/ ({cause(error)})"
+        logging.getLogger("rankfall.run.store").warning(
+            "%s is damaged: %s; %s and treated as missing", path, reason, end
+        )
