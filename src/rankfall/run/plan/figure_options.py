@@ -9,7 +9,7 @@ that every network diverges.
 """
 
 from collections.abc import Container, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rankfall.errors import RankfallError, describe_error
 from rankfall.filters import as_list, matches_in_table, parts
@@ -23,9 +23,7 @@ from rankfall.report.schema import CELL_COLUMNS, schema
 from rankfall.run.config.options import description
 from rankfall.run.config.problems import problem, show_value
 from rankfall.run.plan.cell import Alike
-
-if TYPE_CHECKING:
-    from rankfall.run.plan.build import FigurePlan, MeasurePlan
+from rankfall.run.plan.entries import FigurePlan, MeasurePlan
 
 # Option -> column of cells whose values it names. In this order, each option narrows the choice of the next.
 OF_CELLS = {
@@ -46,7 +44,7 @@ LATE = ("key", "status", "reason")  # columns of cells that only a run can fill
 
 
 def check_figure_options(
-    figure: "FigurePlan",
+    figure: FigurePlan,
     measures: Iterable["MeasurePlan"],
     cells: list[Alike],
     selected: Mapping[str, frozenset[str]],
@@ -83,7 +81,7 @@ def _cells_with_rows(filling: set[frozenset[str]], cells: list[Alike]) -> list[A
     return [Alike(remaining) for remaining in measured if remaining]
 
 
-def _check_measured(path: str, option: str, values: list[Any], feeding: list["MeasurePlan"]) -> None:
+def _check_measured(path: str, option: str, values: list[Any], feeding: list[MeasurePlan]) -> None:
     """Raise if no measure has one of the values. If its option is null or empty, the measure decides when it runs."""
     names = {option, f"{option}s", option.removesuffix("s")}
     options = [value for measure in feeding for name, value in measure.options.items() if name in names]

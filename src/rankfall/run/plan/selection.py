@@ -9,16 +9,14 @@ import functools
 import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rankfall import components
 from rankfall.run.config.match import find_unmatched, parse_filter, select_seeds
 from rankfall.run.config.problems import problem, show_value
 from rankfall.run.config.rules import beyond, lengths, objection, task_facts
 from rankfall.run.plan.cell import Alike, Cell, alike
-
-if TYPE_CHECKING:
-    from rankfall.run.plan.build import MeasurePlan
+from rankfall.run.plan.entries import MeasurePlan
 
 HINT = "name the right cells in `cells`"
 
@@ -40,7 +38,7 @@ def select(
     return keys, {name: reasons for name, (_, reasons) in both.items() if reasons}
 
 
-def _cells_of(measure: "MeasurePlan", raw: dict[str, Any], cells: list[Alike]) -> tuple[list[Alike], Counter[str]]:
+def _cells_of(measure: MeasurePlan, raw: dict[str, Any], cells: list[Alike]) -> tuple[list[Alike], Counter[str]]:
     """Return the cells that a measure measures, and the reasons why it leaves out others, with their numbers."""
     path = f"measures.{measure.name}.cells"
     if measure.needs != "cells":
@@ -71,7 +69,7 @@ def _cells_of(measure: "MeasurePlan", raw: dict[str, Any], cells: list[Alike]) -
     return supported, reasons
 
 
-def _objections(measure: "MeasurePlan", path: str) -> Callable[[Cell], str | None]:
+def _objections(measure: MeasurePlan, path: str) -> Callable[[Cell], str | None]:
     """Return a function that returns why the measure does not support a cell, or None if it does. No answer depends on the seed."""
     name, facts = measure.component.name, components.facts_of("measure", measure.component.name)
     facts_of, task_of = functools.cache(components.facts_of), functools.cache(lambda task: task_facts(task, path))
@@ -89,8 +87,8 @@ def _objections(measure: "MeasurePlan", path: str) -> Callable[[Cell], str | Non
 
 
 def _tell_apart(
-    first: "MeasurePlan",
-    second: "MeasurePlan",
+    first: MeasurePlan,
+    second: MeasurePlan,
     keys: frozenset[str],
     first_cells: list[Alike],
     second_cells: list[Alike],
@@ -118,7 +116,7 @@ def _tell_apart(
 
 
 def _refuse_two_ways(
-    first: "MeasurePlan", second: "MeasurePlan", first_cells: list[Cell], second_cells: list[Cell]
+    first: MeasurePlan, second: MeasurePlan, first_cells: list[Cell], second_cells: list[Cell]
 ) -> None:
     """Raise if two entries measure networks of one setting with different options.
 
