@@ -185,7 +185,7 @@ def test_a_component_of_ones_own_is_found_by_its_module(tmp_path: Path, monkeypa
     (tmp_path / "lab").mkdir()
     (tmp_path / "lab" / "topk.py").write_text("class Base: ...\nclass TopK: ...\n")
     monkeypatch.chdir(tmp_path)
-    assert "your own is lab.topk:TopK" in refusal(changed("architectures/san/attention", "topk"))
+    assert "write a component of your own as lab.topk:Name" in refusal(changed("architectures/san/attention", "topk"))
     assert "did you mean 'lab.topk:TopK'?" in refusal(changed("architectures/san/attention", "lab.topkk:TopK"))
 
 

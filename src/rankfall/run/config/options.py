@@ -6,11 +6,9 @@ Without `LIMITS` an integer must not be negative unless its default is, and in t
 the names in capitals that Rankfall reads in a component's file, with the form of each. Any other name in capitals is the author's.
 """
 
-import ast
 import functools
 import json
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -76,28 +74,19 @@ def description(kind: str, name: str, path: str) -> Description | None:
         if kind in OF_A_STUDY and not (root_of("studies/") / "studies" / "claims").is_dir():
             hint = "claims and prediction are in studies/ of a checkout of Rankfall, not in the installed package: run there"
         if own := find_own(name):
-            hint = f"your own is {own}"
-        elif "." in name:
-            hint = f"write a component outside of this package as {':'.join(name.rsplit('.', 1))}"
+            hint = f"write a component of your own as {own}"
         raise problem(path, f"unknown {kind} {name!r}", allowed=known, name=name, hint=hint) from None
 
 
 def find_own(name: str) -> str:
-    """Return how a configuration names the user's component in a module of this name, `topk` or `lab.topk`; empty if there is none."""
-    *folders, last = name.split(".")
-    if not all(part.isidentifier() for part in (*folders, last)):
+    """Return how a configuration names a component in the user's file of this name, `topk` or `lab.topk`; empty if there is none."""
+    if not all(part.isidentifier() for part in name.split(".")):
         return ""
-    files = [Path(*folders, f"{last}.py")] if folders else [Path(f"{last}.py"), *sorted(Path().glob(f"*/{last}.py"))]
-    for file in filter(Path.is_file, files):
-        with suppress(OSError, SyntaxError, ValueError):
-            body = ast.parse(file.read_bytes()).body
-            public = [
-                n.name for n in body if isinstance(n, ast.ClassDef | ast.FunctionDef) and not n.name.startswith("_")
-            ]
-            if public:
-                alike = next((item for item in public if item.lower() == last.replace("_", "").lower()), public[0])
-                return f"{'.'.join(file.with_suffix('').parts)}:{alike}"
-    return ""
+    file = Path(*name.split(".")).with_suffix(".py")
+    files = [file] if "." in name else [file, *sorted(Path().glob(f"*/{file}"))]
+    if own := next(filter(Path.is_file, files), None):
+        return f"{'.'.join(own.with_suffix('').parts)}:Name"
+    return ":".join(name.rsplit(".", 1)) if "." in name else ""
 
 
 def limits_of(described: Description, name: str) -> tuple[Any, Any]:

@@ -137,7 +137,7 @@ def load_stacks(cells: Sequence[Cell], store: Store, train: Callable[[Sequence[C
 
 
 def _vanishing(cells: Sequence[Cell], store: Store) -> StoreError:
-    fault = (
-        f"{len(cells)} cells ({cells[0].key}, ...) vanished from {store.root} again and again after they were trained"
+    return StoreError(
+        f"{len(cells)} cells ({cells[0].key}, ...) vanished from {store.root} again and again after they were trained: something "
+        "removes or damages its files; mend that and run again"
     )
-    return StoreError(f"{fault}: something removes or damages its files; mend that and run again")

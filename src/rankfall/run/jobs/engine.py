@@ -65,10 +65,8 @@ class StackCheckpoint:
     def load(self, name: str) -> Mapping[str, Tensor] | None:
         """Return the tensors of this part in the last checkpoint, if it exists."""
         if self.parts is None:
-            tensors, record = self.store.load_checkpoint(self.identity, self.keys) or (
-                {},
-                {"seconds": 0.0, "parts": []},
-            )
+            stored = self.store.load_checkpoint(self.identity, self.keys)
+            tensors, record = stored or ({}, {"seconds": 0.0, "parts": []})
             self.before = record["seconds"]
             self.parts = {part: partial(strip_prefix, part, tensors) for part in record["parts"]}
         return self.parts[name]() if name in self.parts else None
