@@ -16,7 +16,7 @@ PLAN = "RANKFALL_PLAN"  # environment variable: the folder of the run's plan
 FILE = "RANKFALL_EVENTS"  # environment variable: the file to append to
 KEPT = (
     *("jobid", "job_id", "rule_name", "wildcards", "output", "log", "threads", "cores", "stats"),
-    *("done", "total", "exception", "config", "lacks", "no_page"),
+    *("done", "total", "exception", "lacks", "no_page"),
 )
 
 

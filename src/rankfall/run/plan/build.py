@@ -10,7 +10,7 @@ from typing import Any
 from rankfall import components
 from rankfall.report.claim import check_claims
 from rankfall.report.quantities import set_user_quantities
-from rankfall.run.config.looks import check_colours, check_labels
+from rankfall.run.config.looks import check_looks
 from rankfall.run.config.match import parse_filter
 from rankfall.run.config.problems import problem
 from rankfall.run.config.types import Config, parse, read
@@ -85,7 +85,7 @@ def make_plan(source: Mapping[str, Any] | str | Path) -> Plan:
     parsed = parse(read(source))
     sources = components.prepare_descriptions(components_named_by(parsed))
     config = resolve_config(parsed)
-    labels, colours = check_labels(parsed), check_colours(parsed)
+    labels, colours = check_looks(parsed)
     entries = EntryPlans(config, sources)
     set_user_quantities(entries.modules)  # planning makes the users' quantities of the plan available
     measures = {name: entries.measure(name) for name in config.measures}
