@@ -21,7 +21,6 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "newcomer.md"
 QUESTION = "Which architecture collapses fastest?"  # the first one that the page answers
 NAME = "square"  # of README's attention normaliser
-SETTING = "sorting, init, depth 12"  # of the networks that are not trained, where the grid names it
 UNSET = ("PYTHONPATH", "VIRTUAL_ENV", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "ARGS", "CONFIG", "PROFILE")
 
 
@@ -73,8 +72,8 @@ def read_page(folder: Path, architecture: str | None = None) -> str:
         if architecture is None:
             text = page.locator("main").get_by_text(QUESTION).first.locator("..").inner_text()
         else:
-            page.click("#unfold")
-            page.select_option("#score-setting", label=SETTING)
+            page.fill("#score-search", architecture)
+            page.click("#score-count button")  # its setting
             text = page.locator("table tr", has=page.get_by_text(architecture, exact=True)).first.inner_text()
         browser.close()
     return " ".join(text.split()).removeprefix(QUESTION).partition(". ")[0].strip()

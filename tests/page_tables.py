@@ -18,7 +18,13 @@ from rankfall.report.provenance import provenance
 from rankfall.report.schema import CELL_COLUMNS, schema
 from rankfall.report.settings import USUAL
 
-PARTS = {"block": "attention", "norm_placement": "post", "embedding": "token", "head": "classifier"}
+PARTS = {
+    "task_component": "sorting",
+    "block": "attention",
+    "norm_placement": "post",
+    "embedding": "token",
+    "head": "classifier",
+}
 TYPED = {"float": 0.5, "int": 1, "text": "none", "bool": True}
 LAYERS = 7
 LOG = "3 cells: 0 in store, 3 to train\n3/3 cells in store after 1.5 s"
@@ -121,10 +127,10 @@ def provenances(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for row in cells:
         record = {"status": row["status"], "reason": row["reason"], "labels": [row["task"], row["architecture"], row["training"]],
                   "seed": row["seed"], "code": {"rankfall/nets/network.py": "0123456789ab"}, "versions": {"torch": "2", "python": "3"},
+                  "content": {"architecture": row["architecture"]}, "data_key": "0",
                   "device": "cpu", "host": "here", "seconds": row["seconds"], "final": {"test": {"loss": float("nan")}}}  # fmt: skip
-        known = provenance(row["key"], record)
         snippet = f"grid:\n- {{architecture: {row['architecture']}, seed: @seed@}}\n"
-        found.append(known | {"spec": {"architecture": row["architecture"]}, "snippet": snippet, "log": LOG})
+        found.append(provenance(row["key"], record) | {"snippet": snippet, "log": LOG})
     return found
 
 

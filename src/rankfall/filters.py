@@ -21,7 +21,7 @@ def matches(value: Any, wanted: Any) -> bool:
             key in value.options and value.options[key] == options[key] for key in options
         )
     if isinstance(value, float):
-        wanted = _number(wanted)
+        wanted = as_number(wanted)
     return type(value) is type(wanted) and bool(value == wanted)
 
 
@@ -64,7 +64,7 @@ def _from_json(text: str) -> Any:
         return text
 
 
-def _number(value: Any) -> Any:
+def as_number(value: Any) -> Any:
     """Convert a value to float if possible, including text such as 1e-5 (which YAML 1.1 reads as text); return others unchanged."""
     try:
         return value if isinstance(value, bool) else float(value)

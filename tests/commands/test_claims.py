@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from rankfall import cli
@@ -25,11 +24,14 @@ CLAIM = dict.fromkeys(TEXTS, "") | {
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
     (tmp_path / "tables").mkdir()
-    for name, rows in {"claims": [CLAIM | {"claim": name} for name in ("deep", "wide")], "evidence": EVIDENCE}.items():
+    for name, rows in {
+        "claims": [CLAIM | {"claim": name, "says": f"It is {name}."} for name in ("deep", "wide")],
+        "evidence": EVIDENCE,
+    }.items():
         tables.write(name, rows, tmp_path / "tables" / f"{name}.parquet")
     (tmp_path / "figures").mkdir()
-    pd.DataFrame(EVIDENCE[:2]).to_csv(tmp_path / "figures" / "scales.csv", index=False)
-    (tmp_path / "figures" / "law.csv").write_text("layer,value\n1,2\n")
+    (tmp_path / "figures" / "scales.rst").write_text("What decides claims. Deep: It is deep.")
+    (tmp_path / "figures" / "law.rst").write_text("The law of collapse.")
     return tmp_path
 
 

@@ -1,5 +1,6 @@
 """The census as tables: rows folded to one a type, the medians that the figure draws, and what the sentence counts."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -8,9 +9,13 @@ import pytest
 
 from rankfall.measure.context import Context
 from rankfall.overview.census.figure import census, streams_by_depth
-from rankfall.overview.census.measure import types_of
+from rankfall.overview.census.measure import census as measure_census
 from rankfall.overview.census_wide import measure as census_wide
 from rankfall.report.conform import conform
+
+
+def types_of(table: pd.DataFrame) -> list[dict[str, Any]]:
+    return measure_census(SimpleNamespace(table=lambda name: table))  # type: ignore[arg-type]
 
 
 def rows(

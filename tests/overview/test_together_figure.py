@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 from identity_rows import DEPTH, cells, rates
 
+from rankfall.overview.together import correlations
 from rankfall.overview.together import figure as together
-from rankfall.overview.together import spearman
 from rankfall.report import style
 
 
@@ -54,6 +54,12 @@ def test_a_residual_of_0_is_in_the_mean() -> None:
     assert end.seeds.tolist() == [2, 2] and end["mean"].tolist() == pytest.approx([lowest] * 2)
 
 
+def related(first: list[float], second: list[float]) -> float:
+    cell = {"key": "a0", "architecture": "a", "training": "init", "seed": 0}
+    frames = [pd.DataFrame({"layer": range(len(line)), "value": line}).assign(**cell) for line in (first, second)]
+    return float(correlations(dict(zip("xy", frames)))["mean"].item())
+
+
 def test_rank_correlation_by_hand() -> None:
-    assert spearman(pd.Series([1, 2, 3, 4]), pd.Series([10, 30, 20, 40])) == pytest.approx(1 - 6 * 2 / (4 * 15))
-    assert spearman(pd.Series([1, 2, 3]), pd.Series([9, 4, 1])) == -1
+    assert related([1, 2, 3, 4], [10, 30, 20, 40]) == pytest.approx(1 - 6 * 2 / (4 * 15))
+    assert related([1, 2, 3], [9, 4, 1]) == pytest.approx(-1)

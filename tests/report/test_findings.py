@@ -127,7 +127,7 @@ def test_networks_that_were_not_trained_are_named_by_their_training() -> None:
     cells = {"task": "sorting", "architecture": "a", "seed": 0, "status": "done", "seconds": 1.0, "device": "cpu"}
     both = [{"training": "fresh", "epochs": 0}, {"training": "long", "epochs": 5}]
     table = pd.DataFrame([cells | one | {"processor": "one"} for one in both])
-    assert "1 of them trained and the others left at their random initial weights (training fresh)" in was_run(table)
+    assert "1 of training fresh (random initial weights), 1 of training long" in was_run(table)
     assert "minutes by the clock, summed over its jobs" in was_run(table)
 
 

@@ -18,7 +18,6 @@ from rankfall.report.page.build import PageInputs, page
 from rankfall.report.page.chart import charts
 from rankfall.report.page.findings import findings
 from rankfall.report.page.rows import chart_rows
-from rankfall.report.settings import settings_in
 from rankfall.run.plan import make_plan
 
 pytestmark = pytest.mark.long
@@ -142,8 +141,9 @@ def test_charts_findings_and_the_page(read: Any, monkeypatch: pytest.MonkeyPatch
             rows = chart_rows(chart, read(chart.table))
             parts = rows.drop(columns=chart.measured)[[*{"mask", "normaliser"} & set(rows)]]
             assert not parts.isna().any(axis=None), chart.name
-    for setting in (None, *settings_in(read("scorecard"))):
-        for finding in findings(read, setting):
+    scores = read("scorecard")
+    for some in (scores, *(part for _, part in scores.groupby("setting"))):
+        for finding in findings(lambda name, some=some: some if name == "scorecard" else read(name)):
             assert not missing_words(finding.answer), finding.answer
     monkeypatch.setattr(build, "bundle", lambda: "library")
     assert "bare" in page(PageInputs("ignoring", names, read, [], {}, "0"))

@@ -221,6 +221,16 @@ def test_the_scorecard_sorts_filters_and_explains(opened: Opened, folder: Path) 
     assert page.locator("#cell .networks tbody tr").count() == row.residual_last_seeds == 5
 
 
+def test_a_search_finds_architectures_of_other_settings(opened: Opened, folder: Path) -> None:
+    page, table = opened.page, frames(folder / "tables", COUNT)["scorecard"]
+    page.locator("#score-setting").select_option(INIT)
+    name, setting = next((row.architecture, row.setting) for row in table.itertuples() if row.setting != INIT)
+    page.locator("#score-search").fill(name)
+    page.locator(f"#score-count [data-setting='{setting}']").click()
+    assert page.locator("#score-setting").input_value() == setting
+    assert name in page.locator("#scorecard-table tbody th").all_inner_texts()
+
+
 def test_a_number_of_the_scorecard_leads_to_its_rows_and_they_to_its_networks(opened: Opened, folder: Path) -> None:
     page, known = opened.page, frames(folder / "tables", COUNT)
     residuals = known["residuals"]

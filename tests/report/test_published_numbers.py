@@ -104,8 +104,8 @@ def test_an_edit_of_the_file_makes_the_comparison_stale_and_nothing_else(own: Pa
 
 WRONG = {
     "0.5,equal": ("half,equal", "published 'half' is not a number"),
-    "small,architecture": ("smal,architecture", "setting 'smal' is unknown; allowed: any, small; did you mean 'small'?"),
-    "entropy: Nobody": ("enthropy: Nobody", "source 'entropy' is not explained; did you mean 'enthropy'?"),
+    "small,architecture": ("smal,architecture", "setting 'smal' is unknown; did you mean 'small'?\nknown are any, small;"),
+    "entropy: Nobody": ("enthropy: Nobody", "source 'entropy' is unknown; did you mean 'enthropy'?"),
     ",,,,,": (",", "more or fewer fields than the header"),
 }  # fmt: skip
 

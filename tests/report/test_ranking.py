@@ -86,7 +86,10 @@ def test_more_seeds_of_one_turn_no_order_round() -> None:
     """A row that another beats on every seed that both have was named beside it, "a tie": its mean was of fewer seeds."""
     nan = float("nan")
     evidence = seeds_of(one=[0.80, 0.81, 0.79, 0.95, 0.95], two=[0.82, 0.835, 0.81, nan, nan])
-    assert evidence.level["two"] < evidence.level["one"] and evidence.against("two")["one"] == -1
+    assert (
+        evidence.values.mean(axis=1)["two"] < evidence.values.mean(axis=1)["one"]
+        and evidence.against("two")["one"] == -1
+    )
     assert evidence.unbeaten(most=False) == ["one"] and evidence.unbeaten(most=True) == ["two"]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from plans import VALID
 
-from rankfall.report.provenance import provenance
+from rankfall.report.provenance import snippet
 from rankfall.report.rows import cell_columns, cell_row, epoch_rows, measured_rows
 from rankfall.run.plan import make_plan
 from rankfall.run.plan.cell import Cell
@@ -89,7 +89,7 @@ PLAN = ENGINES["auto"]
 def test_the_snippet_is_of_this_cell(engine: str, cell: Cell) -> None:
     """By whichever engine it was trained: each makes another key."""
     about = {"status": "done", "reason": "", "device": "cpu", "versions": {"torch": "2"}, "seconds": 1.5}
-    text = provenance(cell.key, PLAN.origin(cell) | about)["snippet"]
+    text = snippet(PLAN.origin(cell) | about)
     again = make_plan(load(text))
     assert [planned.key for planned in again.cells] == [cell.key]
     assert again.cells[0].labels == cell.labels

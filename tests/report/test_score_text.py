@@ -42,7 +42,7 @@ def test_a_table_for_latex(scores: pd.DataFrame) -> None:
         r"none & -- &  &  & $-2{,}044{,}948 \pm 17{,}747$ \\",
         r"x\textasciicircum{}2 \{\#1\} \textasciitilde{}\$\textbackslash{} & floor & $1.00$ & $3.00$ &  \\",
         r"\midrule",
-        r"chance &  & $0.13$ &  &  \\",
+        r"(chance) &  & $0.13$ &  &  \\",
     ]
     ordered = as_latex(scores, ["residual_last"], "sorting, long, depth 6", ["none", "a_b & 50%"]).splitlines()
     assert [line.split()[0] for line in ordered if line.endswith(r"\\")][1:3] == ["none", r"a\_b"]
@@ -52,7 +52,7 @@ def test_a_table_for_latex(scores: pd.DataFrame) -> None:
 def test_many_numbers_run_down_and_one_power_serves_a_number_and_its_deviation(scores: pd.DataFrame) -> None:
     text = as_latex(scores, [one.name for one in headlines()], "sorting, long, depth 6")
     lines = [line for line in text.splitlines() if not line.startswith("%")]
-    assert lines[3].count(" & ") == 4 and lines[3].endswith(r"& chance \\")  # three architectures
+    assert lines[3].count(" & ") == 4 and lines[3].endswith(r"& (chance) \\")  # three architectures
     assert sum(line.startswith("residual at the last layer & ") for line in lines) == 1
     assert math(r"7.6e-7 \pm 1.9e-7") == r"$(7.6 \pm 1.9) \times 10^{-7}$"
     assert math(r"7.6e-7 \pm 1.9e-8") == r"$7.6 \times 10^{-7} \pm 1.9 \times 10^{-8}$"

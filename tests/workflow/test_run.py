@@ -114,7 +114,7 @@ def test_what_fails_takes_nothing_else_with_it(base: Checkout, tmp_path: Path) -
     plain = checkout.finish(checkout.start())  # Snakemake without `rankfall run` makes the same page
     assert plain.code == 1 and f"it lacks {lacking}" in plain.output
     page = path.read_text()
-    assert 'id="lacks">This page lacks 3 tables or figures' in page and "no finished cell has layer 99" in page
+    assert 'id="lacks">This page lacks what could not be made (3): ' in page and "no finished cell has layer 99" in page
     assert (checkout.results / "figures" / "more.png").is_file()
     measures = CONFIG["measures"] | {"residuals": {}}
     checkout.configure(changed(config, measures=measures, figures={"paths": {}, "more": figures["more"]}))
@@ -199,4 +199,4 @@ def test_a_component_that_raises_in_training_is_named_at_the_end_by_status_and_o
     assert all(why in row["reason"] for row in rows if row["status"] == "failed")
     _, output = run(checkout, "status", "--config", "config.yaml")
     assert "broken" in output and why in output
-    assert "2 are done, 2 failed" in (checkout.results / "report" / "index.html").read_text()
+    assert "2 done, 2 failed" in (checkout.results / "report" / "index.html").read_text()

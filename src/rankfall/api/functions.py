@@ -27,7 +27,6 @@ from torch.utils._pytree import tree_leaves
 from rankfall.errors import RankfallError
 from rankfall.streams.arguments import Wide, copy_code, copy_of
 
-Function = Callable[..., Any]
 DEPTH = 6
 AS_ONE = "; each child of a Sequential is a layer: to measure it as one layer, give a list of it, [module]"
 

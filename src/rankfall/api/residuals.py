@@ -35,19 +35,13 @@ if TYPE_CHECKING:
 class Residuals(list[float | None]):
     """The relative residuals |res(X)| / |X| at layers 0 .. L. None: the state has no residual in its number format; see `reason`."""
 
-    def __init__(
-        self, values: Iterable[float | None], floor: Iterable[bool], reason: Iterable[str], note: str = ""
-    ) -> None:
-        super().__init__(values)
-        self.floor = list(floor)  # whether a value is rounding noise
-        self.reason = list(reason)  # why a value is None; empty for other values
-        self.note = note  # what was done without being requested, such as repeating a layer or keeping float64
-
-    @classmethod
-    def from_layers(cls, layers: Iterable[tuple[float | None, bool, str]], note: str = "") -> Residuals:
-        """Return the residuals of layers 0 .. L: value, floor and reason of each."""
+    def __init__(self, layers: Iterable[tuple[float | None, bool, str]], note: str = "") -> None:
+        """`layers`: value, floor and reason of layers 0 .. L."""
         values, floor, reason = zip(*layers)
-        return cls(values, floor, reason, note)
+        super().__init__(values)
+        self.floor: list[bool] = list(floor)  # whether a value is rounding noise
+        self.reason: list[str] = list(reason)  # why a value is None; empty for other values
+        self.note = note  # what was done without being requested, such as repeating a layer or keeping float64
 
     def __repr__(self) -> str:
         """Return the numbers as text, with ~ before those that are rounding noise."""
@@ -159,15 +153,11 @@ def has_inputs(module: Any, states: Any, sizes: dict[str, Any]) -> bool:
 
 def module_residuals(module: Any, inputs: Any, norm: str, blocks: Any, or_states: bool) -> dict[str, Residuals] | None:
     """Return the residuals of a module along its stream, or None if it has no stream and `inputs` may be the states of a layer."""
-    from rankfall.api.models import residuals_of_examined
+    from rankfall.api.models import examine_module, residuals_of_examined
     from rankfall.streams.arguments import NoStream
-    from rankfall.streams.examine import examine
 
-    module = original(module)
-    if not isinstance(module, torch.nn.Module):
-        raise RankfallError(f"inputs and blocks are for an nn.Module, not for {type(module).__name__}")
     try:
-        return residuals_of_examined(examine(module, inputs, blocks=blocks), norm)
+        return residuals_of_examined(examine_module(module, inputs, blocks), norm)
     except NoStream:
         if or_states and blocks is None and isinstance(inputs, Tensor) and inputs.is_floating_point():
             return None
@@ -183,7 +173,7 @@ def by_layer(stack: Layers, x: Tensor, norm: str) -> Residuals:
         if number:
             low |= relative_difference(residual(state.unit), residual(other.unit), norm) > NOISE
         rows.append(mean_of_samples(relative, low, reason_of(state.unit[0], lost=state.lost[0])))
-    return Residuals.from_layers(rows, stack.note())
+    return Residuals(rows, stack.note())
 
 
 def mean_of_samples(relative: Tensor, low: Tensor, reason: str) -> tuple[float | None, bool, str]:

@@ -67,8 +67,14 @@ def token_identity(given: Any, inputs: Any = None, *, blocks: Any = None, stream
     examined = examine_module(given, inputs, blocks)
     with keep_random_state(), torch.no_grad():
         flow = stream_of(examined, stream)
-        identity = token_identity_of(examined, flow)
-    return TokenIdentity(identity["cosine"], identity["l2"], 1 / token_count(flow))
+        states = states_of(examined, flow)  # each (S, T, D)
+        first = states[0].double()
+        targets = torch.arange(first.shape[1]).expand(first.shape[:2])
+        rates = {
+            distance: [float(nearest_shares(state.double(), first, targets, distance).mean()) for state in states]
+            for distance in DISTANCES
+        }
+    return TokenIdentity(**rates, chance=1 / tokens_of(flow))
 
 
 def attribution(
@@ -92,7 +98,7 @@ def attribution(
     examined = examine_module(given, inputs, blocks)
     with keep_random_state():
         flow = stream_of(examined, stream)
-        count = token_count(flow)
+        count = tokens_of(flow)
         places = torch.linspace(0, count - 1, min(tokens, count)).round().long()  # including the first and the last
         rng = random_stream(check_seed(seed), "attribution", "directions")
         try:
@@ -106,27 +112,8 @@ def attribution(
     return Attribution(own_share, shares(blocks_of_jacobian), places.tolist(), note)
 
 
-def token_count(flow: Any) -> int:
-    """Return the number of tokens of a stream's states."""
-    return int(tokens_of(flow))
-
-
 def show_values(values: list[float] | list[float | None]) -> str:
     return "[" + ", ".join("None" if value is None else f"{value:.3g}" for value in values) + "]"
-
-
-def token_identity_of(examined: Examined, flow: Flow) -> dict[str, list[float]]:
-    """Return the share of tokens whose state is nearest to their own first state, by distance and for layers 0 .. L.
-
-    Candidates are the first states of the same sample.
-    """
-    states = states_of(examined, flow)  # each (S, T, D)
-    first = states[0].double()
-    targets = torch.arange(first.shape[1]).expand(first.shape[:2])
-    return {
-        distance: [float(nearest_shares(state.double(), first, targets, distance).mean()) for state in states]
-        for distance in DISTANCES
-    }
 
 
 def contributions(

@@ -34,11 +34,6 @@ class Planned:
     results: Path
     command: Sequence[str] = ()  # of the job's workers; empty in a worker
 
-    @property
-    def inputs(self) -> list[Path]:
-        """Return the paths of the input files."""
-        return [self.results / file for file in self.job.inputs]
-
     def table_file(self, name: str, folder: Path | None = None) -> Path:
         """Return the path of a table: its work file, or the file with its name in `folder`."""
         return folder / f"{name}.parquet" if folder else self.results / self.run.job("table", name).files[0]

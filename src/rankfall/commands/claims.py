@@ -1,7 +1,6 @@
 """Show published claims about depth and the verdicts of a run: all of them, or one in full."""
 
 import argparse
-from collections.abc import Iterator
 from pathlib import Path
 
 ARGUMENTS = """
@@ -18,6 +17,7 @@ def run(args: argparse.Namespace) -> int:
     from rankfall.project import is_checkout, run_command
     from rankfall.report import tables
     from rankfall.report.claim_text import DECIDED, as_lines, in_full, row_of_claim
+    from rankfall.report.style import unescape
 
     preset = Path("results/claims")
     results = args.results or (preset if preset.is_dir() else Path("results"))
@@ -41,18 +41,11 @@ def run(args: argparse.Namespace) -> int:
         print(rows[rows.claim == args.name].drop(columns="claim").to_csv(index=False), end="")
     elif args.name:
         print("\n".join(in_full(table, args.name)))
-        print("".join(f"figure: {picture}\n" for picture in _pictures(results, args.name)), end="")
+        says = row_of_claim(table, args.name).says
+        for caption in sorted((results / "figures").glob("*.rst")):
+            if says in unescape(caption.read_text("utf-8")):
+                print(f"figure: {caption.with_suffix('.png')}")
         print(f"rows: rankfall claims {args.name} --rows --results {results}")
     else:
         print("\n".join(as_lines(table)))
     return 0
-
-
-def _pictures(results: Path, claim: str) -> Iterator[Path]:
-    """Yield the figures of a claim, detected by their .csv files."""
-    import pandas as pd
-
-    for path in sorted((results / "figures").glob("*.csv")):
-        numbers = pd.read_csv(path)
-        if "claim" in numbers and claim in set(numbers.claim):
-            yield path.with_suffix(".png")

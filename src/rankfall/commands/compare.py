@@ -5,29 +5,26 @@ import json
 from pathlib import Path
 
 ARGUMENTS = """
-FOLDER...       two folders of results
+first FOLDER    folder of results
+second FOLDER   the folder that it is compared with
 --tolerance X   largest relative difference that counts as equal (default: 0, bit for bit)
 --json          print JSON
 """
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.errors import RankfallError
     from rankfall.report.processors import describe_difference
     from rankfall.report.runs import as_lines, code_differences, compare_runs
 
-    if len(args.folder) != 2:
-        raise RankfallError(f"compare: {len(args.folder)} folders of results are named: it must be two")
-    first, second = args.folder
-    differences = compare_runs(first, second, args.tolerance)
-    processors = describe_difference(first, second)
+    differences = compare_runs(args.first, args.second, args.tolerance)
+    processors = describe_difference(args.first, args.second)
     if args.json:
         rows = [{"table": "", "column": "processor", "what": processors}] if processors else []
         print(json.dumps(rows + [vars(item) for items in differences.values() for item in items], indent=2))
     else:
         if processors:
             print(f"processors: {processors}: the last digits may differ for that alone")
-        print("\n".join(as_lines(differences, code_differences(read_codes(first), read_codes(second)))))
+        print("\n".join(as_lines(differences, code_differences(read_codes(args.first), read_codes(args.second)))))
     return 1 if any(differences.values()) else 0
 
 

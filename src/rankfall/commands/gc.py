@@ -33,9 +33,7 @@ def run(args: argparse.Namespace) -> int:
     items = [item for item in unneeded if item.kind in AT_ONCE or item.age >= args.keep_days * DAY]
     young = len(unneeded) - len(items)
     if running:
-        print(
-            f"{running} running process{'es need' if running > 1 else ' needs'} this store: the results that they need are kept"
-        )
+        print(f"running processes that need this store: {running}; the results that they need are kept")
     if young:
         print(f"{young} unneeded, written in the last {args.keep_days:g} days: kept, see --keep-days")
     print(describe_items(items, args.delete))
@@ -136,6 +134,7 @@ def describe_items(items: "list[Item]", delete: bool) -> str:
     """Return one line per kind of file with number, size and age, and a total."""
     from rich.filesize import decimal
 
+    from rankfall.report.labels import many
     from rankfall.run.store.inventory import DAY
 
     if not items:
@@ -143,11 +142,8 @@ def describe_items(items: "list[Item]", delete: bool) -> str:
     lines = []
     for kind in dict.fromkeys(item.kind for item in items):
         of_kind = [item for item in items if item.kind == kind]
-        number = f"{len(of_kind):>6} file{'s' * (len(of_kind) != 1):<1}"
-        oldest = max(item.age for item in of_kind) / DAY
-        lines.append(
-            f"{kind:<11} {number}  {decimal(sum(item.bytes for item in of_kind)):>10}  oldest {oldest:.1f} days"
-        )
+        size, oldest = decimal(sum(item.bytes for item in of_kind)), max(item.age for item in of_kind) / DAY
+        lines.append(f"{kind:<11} {len(of_kind):>6} files  {size:>10}  oldest {oldest:.1f} days")
     total = decimal(sum(item.bytes for item in items))
     verb = "removing" if delete else "would remove"
-    return "\n".join([*lines, f"{verb} {len(items)} file{'s' * (len(items) != 1)}, {total}"])
+    return "\n".join([*lines, f"{verb} {many(len(items), 'file')}, {total}"])

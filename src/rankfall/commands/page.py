@@ -113,9 +113,8 @@ def read_provenances(plan: "Plan", run: "RunPlan", results: Path) -> Iterator[di
         if cell.key not in records:
             continue
         record = records[cell.key].record
-        specification = canonical([record.get("labels"), record.get("content")])
+        specification = canonical([record["labels"], record["content"]])
         if specification not in snippets:
-            snippets[specification] = (snippet({**record, "seed": mark}) or "").replace(str(mark), SEED)
+            snippets[specification] = snippet({**record, "seed": mark}).replace(str(mark), SEED)
         log = read_tail(results / run.job("train", cell.task.name, cell.shard).log)
-        fields = provenance(cell.key, {**record, "content": None}, None)
-        yield fields | {"spec": record.get("content"), "snippet": snippets[specification] or None, "log": log}
+        yield provenance(cell.key, record) | {"snippet": snippets[specification], "log": log}

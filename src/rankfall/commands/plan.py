@@ -151,14 +151,11 @@ def describe_ceilings(plan: "Plan") -> list[str]:
 
 
 def name_depths(architectures: Iterable["Architecture"]) -> str:
-    """Write the names of architectures, those of the same depths together."""
-    depths: dict[str, set[int]] = {}
-    for architecture in architectures:
-        depths.setdefault(architecture.name, set()).add(architecture.depth)
-    by_depths: dict[str, list[str]] = {}
-    for name, its_depths in sorted(depths.items()):
-        by_depths.setdefault(", ".join(map(str, sorted(its_depths))), []).append(name)
-    return "; ".join(f"{', '.join(names)}, depth {depth}" for depth, names in by_depths.items())
+    """Write the names of architectures with their depths."""
+    depths: dict[str, set[str]] = {}
+    for architecture in sorted(architectures, key=lambda architecture: (architecture.name, architecture.depth)):
+        depths.setdefault(architecture.name, set()).add(str(architecture.depth))
+    return "; ".join(f"{name}, depth {', '.join(sorted(its_depths, key=int))}" for name, its_depths in depths.items())
 
 
 KINDS = {
@@ -172,15 +169,15 @@ KINDS = {
 def describe_run(run: "dict[str, Estimate]", workers: int) -> str:
     """Return two lines: the processor time of the jobs to do, by kind, and how long a run takes by the clock on this machine. `workers`:
     processes of a job."""
+    from rankfall.report.labels import many
     from rankfall.run.snakemake.estimates import between, by_rule
 
     cores, load, seconds = count_cores(), read_load(), by_rule(run)
     sums = {kind: sum(seconds[rule] for rule in rules) for kind, rules in KINDS.items()}
     parts = ", ".join(f"{kind} {format_duration(total)}" for kind, total in sums.items() if total)
-    count = f"{len(run)} job{'s' * (len(run) != 1)}"
-    work = f"left to do: {count}, about {format_duration(sum(seconds.values()))} of processor time ({parts})"
+    work = f"left to do: {many(len(run), 'job')}, about {format_duration(sum(seconds.values()))} of processor time ({parts})"
     low, high = map(format_duration, between(run, cores, 0.0, workers))
-    clock = f"a run takes {low} to {high} by the clock on {cores} core{'s' * (cores != 1)} that nothing else uses"
+    clock = f"a run takes {low} to {high} by the clock on {many(cores, 'core')} that nothing else uses"
     if load >= BUSY:
         low, high = map(format_duration, between(run, cores, load, workers))
         clock += f"; {low} to {high} at this machine's load of {load:.1f}, if it stays"

@@ -3,7 +3,7 @@
 import argparse
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,19 +23,16 @@ KEY                the cell's key, as the column `key` of tables has it, or its 
 
 
 def run(args: argparse.Namespace) -> int:
-    from rankfall.report.provenance import provenance, snippet
+    from rankfall.report.provenance import provenance, snippet, tail
     from rankfall.run.store import Store
 
     cell = find(args.key, Store(args.results / "store", only_reads=True))
     if args.snippet:
-        print(snippet(cell.record) or "", end="")
+        print(snippet(cell.record), end="")
         return 0
-    task = (cell.record.get("labels") or ("",))[0]
-    log = log_of(args.results, task, cell.key)
-    facts = provenance(cell.key, cell.record, log)
-    # Older records have no time.
-    written = datetime.fromtimestamp(cell.stack.stat().st_mtime, UTC).isoformat(timespec="seconds")
-    facts |= {"file": str(cell.stack), "time": facts["time"] or written, "log_file": str(log or "")}
+    facts = provenance(cell.key, cell.record)
+    log = log_of(args.results, facts["task"], cell.key)
+    facts |= {"snippet": snippet(cell.record), "log": tail(log), "file": str(cell.stack), "log_file": str(log or "")}
     facts["rows"] = rows_of(sorted((args.results / "tables").glob("*.parquet")), cell.key)
     print(json.dumps(facts, indent=2) if args.json else "\n".join(as_lines(facts)))
     return 0
@@ -44,6 +41,7 @@ def run(args: argparse.Namespace) -> int:
 def find(start: str, store: "Store") -> "CellRecord":
     """Return the cell with this key, or the only cell whose key starts with `start`."""
     from rankfall.errors import RankfallError
+    from rankfall.report.labels import few
 
     if not store.root.is_dir():
         raise RankfallError(f"{store.root} is missing: pass --results FOLDER, the folder of a run's results")
@@ -53,27 +51,25 @@ def find(start: str, store: "Store") -> "CellRecord":
         problem = f"key {start!r}: no cell of {store.root} ({len(keys)} cells) has a key that starts with it"
         raise RankfallError(f"{problem}\n  fix: name the run that has it, --results FOLDER")
     if len(matches) > 1:
-        more = f" and {len(matches) - NAMED} more" if len(matches) > NAMED else ""
+        found = ", ".join(few(matches, NAMED))
         raise RankfallError(
-            f"key {start!r}: {len(matches)} cells have keys that start with it ({', '.join(matches[:NAMED])}{more}); give more characters"
+            f"key {start!r}: {len(matches)} cells have keys that start with it ({found})\n  fix: give more characters"
         )
     return store.find_cells(matches)[matches[0]]
 
 
 def log_of(results: Path, task: str, key: str) -> Path | None:
     """Return the newest log of a job that trained the cell, found by the keys in the tables of the shards."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
+
+    from rankfall.report.tables import open_table
 
     work, suffix = results / "work", ".cells.parquet"
     tables = sorted((work / "train" / task).glob(f"*/*{suffix}"), key=lambda path: path.stat().st_mtime, reverse=True)
     for table in tables:
         log = results / "logs" / table.relative_to(work).with_name(table.name.removesuffix(suffix) + ".log")
-        try:
-            if log.is_file() and key in pq.read_table(table, columns=["key"])["key"].to_pylist():
-                return log
-        except (OSError, pa.ArrowException):  # a damaged table
-            continue
+        if log.is_file() and key in open_table(table, partial(pq.read_table, columns=["key"]))["key"].to_pylist():
+            return log
     return None
 
 
@@ -88,8 +84,7 @@ def rows_of(tables: list[Path], key: str) -> dict[str, int]:
 
 def as_lines(facts: dict[str, Any]) -> Iterator[str]:
     """Yield the provenance as lines for a terminal."""
-    labels = " / ".join(str(facts.get(name)) for name in ("task", "architecture", "training"))
-    yield f"{facts['key']}  {labels}, seed {facts['seed']}"
+    yield f"{facts['key']}  {facts['task']} / {facts['architecture']} / {facts['training']}, seed {facts['seed']}"
     yield f"status    {facts['status']}{': ' + facts['reason'] if facts['reason'] else ''}"
     for split, metrics in (facts["final"] or {}).items():
         yield f"{split:<9} " + ", ".join(f"{name} {value:.6g}" for name, value in metrics.items())
@@ -111,7 +106,7 @@ def as_lines(facts: dict[str, Any]) -> Iterator[str]:
     yield from (f"  {digest}  {file}" for file, digest in sorted(facts["code"].items()))
     again = run_command(Path("again.yaml"))
     yield f"config    computes it again (`rankfall show KEY --snippet > again.yaml`, `{again}`):"
-    yield from (f"  {line}" for line in (facts["snippet"] or "not recorded").splitlines())
+    yield from (f"  {line}" for line in facts["snippet"].splitlines())
     yield f"log       {facts['log_file'] or 'none'}"
     yield from (f"  | {line}" for line in (facts["log"] or "").splitlines())
 

@@ -143,10 +143,10 @@ def describe_ended(cells: "list[dict[str, Any]]", config: Path) -> Iterator[str]
         others = f" and {count - 1} more" if count > 1 else ""
         yield f"==> {state}: {task} / {architecture} / {training}, depth {depth}, seed {seed}{others}: {reason}"
     if ended:
-        again = f"; to train failed ones again: rankfall run --retry --config {config}" * any(
-            cell["status"] == "failed" for cell in ended
+        yield (
+            f"==> {len(ended)} of {len(cells)} cells failed or diverged; all of them: rankfall status --config {config}; "
+            f"to train failed ones again: rankfall run --retry --config {config}"
         )
-        yield f"==> {len(ended)} of {len(cells)} cells failed or diverged; all of them: rankfall status --config {config}{again}"
 
 
 def show(states: dict[str, Any]) -> None:

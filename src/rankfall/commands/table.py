@@ -59,14 +59,12 @@ def _show(args: argparse.Namespace) -> int:
     columns = [name.strip() for name in (args.columns or "").split(",") if name.strip()]
     if args.table == "scorecard" and not args.csv and (args.out is None or args.latex):
         from rankfall.report.looks import looks
-        from rankfall.report.score_text import as_latex, as_lines, choose
+        from rankfall.report.score_text import as_latex, as_lines
         from rankfall.run.config.looks import check_looks
 
         scores = tables.read_frame(path, "scorecard")
         with looks(check_looks(config)[0] if config else {}, {}):
             if args.latex:
-                if columns:  # errors then name the option
-                    choose(scores, columns, "", "--columns")
                 architectures = list(config.architectures) if config else []
                 return _write(as_latex(scores, columns, args.setting or "", architectures), args.out)
             return _write("\n".join(as_lines(scores, columns, args.setting or "")) + "\n", args.out)
@@ -79,7 +77,9 @@ def _show(args: argparse.Namespace) -> int:
 
         return _write(rows_as_latex(data), args.out)
     if args.csv and args.out is None:
-        tables.to_csv(data, sys.stdout.buffer)
+        from pyarrow import csv
+
+        csv.write_csv(data, sys.stdout.buffer)
     elif args.out is None:
         print("\n".join(tables.describe_table(data)))
     else:
@@ -104,27 +104,16 @@ def _combine(args: argparse.Namespace) -> int:
     """Combine the files of a table's shards into one."""
     from rankfall.errors import RankfallError
     from rankfall.report import tables
+    from rankfall.report.labels import many
+    from rankfall.run.config.types import read
+    from rankfall.run.plan.cell import digest
 
     if args.config is None:
         raise RankfallError("table --name: --config says which configuration's table to make")
     planned = _planned.plan_job(args, "table", args.name)
-    parts = planned.inputs  # by the plan: a command line has no room for thousands
+    # By the plan, because a command line has no room for thousands of files.
+    parts = [planned.results / file for file in planned.job.inputs]
     out = args.out or planned.table_file(args.name)
-    if out.suffix != ".parquet":
-        raise RankfallError(
-            f"table --name: --out {out}: shards are combined into a .parquet file; `rankfall table {args.name} --out {out}` exports it"
-        )
-    rows = tables.combine(args.name, parts, out, config_digest(args.config))
-    print(f"{out}: {rows} rows from {len(parts)} file{'s' * (len(parts) != 1)}")
+    rows = tables.combine(args.name, parts, out, digest(read(args.config)))
+    print(f"{out}: {rows} rows from {many(len(parts), 'file')}")
     return 0
-
-
-def config_digest(path: Path) -> str:
-    """Return the digest that identifies a configuration in metadata. It depends on the values, not on their order and notation."""
-    import hashlib
-    import json
-
-    from rankfall.run.config.types import read
-
-    values = read(path)
-    return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:16]

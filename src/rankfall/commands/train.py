@@ -51,11 +51,7 @@ def train(
     from rankfall.run.jobs.training import TrainingWork
 
     about_code = {"commit": commit()}
-
-    def origin(cell: "Cell") -> dict[str, Any]:
-        return planned.plan.origin(cell) | about_code
-
-    work = TrainingWork(store, settings, Progress(), origin)
+    work = TrainingWork(store, settings, Progress(), lambda cell: planned.plan.origin(cell) | about_code)
     if args.worker:
         work.serve(cells)
         return

@@ -7,8 +7,9 @@ from rankfall.errors import RankfallError, suggest
 from rankfall.measure.context import Context
 from rankfall.report.claim import Claim, main_quantity
 from rankfall.report.claim import claims as declared_claims
-from rankfall.report.decision import CONTRADICTED, HOLDS, IN_PART, UNDECIDED, Decision, Read
-from rankfall.report.labels import join, many
+from rankfall.report.claim_text import count_verdicts
+from rankfall.report.decision import Decision, Read
+from rankfall.report.labels import many
 from rankfall.report.page.question import TableQuestion
 from rankfall.report.schema import Table, declare_table
 
@@ -109,17 +110,7 @@ def say_claims(read: Read) -> tuple[str, str]:
     table = read("claims")
     if table is None or not len(table):
         return "", ""
-    parts = []
-    for verdict, *verbs in VERBS:
-        count = int((table.verdict == verdict).sum())
-        parts += [f"{count} {verbs[count > 1]}"] * bool(count)
-    return f"Of {many(len(table), 'claim')} of papers that this run has tested, {join(parts)}.", ""
+    return f"Of {many(len(table), 'claim')} of papers that this run has tested: {count_verdicts(table)}.", ""
 
 
-VERBS = (
-    (HOLDS, "holds", "hold"),
-    (IN_PART, "holds only in part", "hold only in part"),
-    (CONTRADICTED, "is contradicted", "are contradicted"),
-    (UNDECIDED, "is undecided", "are undecided"),
-)
 SENTENCES = (TableQuestion("Does what has been said about depth hold?", say_claims, place=130, study="claims"),)

@@ -1,7 +1,7 @@
 """The measurements of the claims' experiments, and their figure: a panel per claim, with the numbers of its paper if there are any."""
 
 import textwrap
-from collections.abc import Callable
+from functools import partial
 
 from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
@@ -39,20 +39,15 @@ MOST = 2  # thresholds of a rule on one side of a quantity, such as one for each
 LEVELS = [(f"rule: {side}" + f" ({at + 1})" * (at > 0), side, at) for side in SIDES for at in range(MOST)]
 
 
-def rule(side: str, index: int) -> Callable[[DataFrame], list[float]]:
-    """Return a function that gives each row of the evidence threshold number `index` of its claim's rule on its quantity and this side,
-    or NaN."""
-
-    def column(rows: DataFrame) -> list[float]:
-        by_quantity: dict[tuple[str, str], list[float]] = {}
-        for claim in declared_claims():
-            for number in claim.thresholds:
-                if number.side == side:
-                    by_quantity.setdefault((claim.name, number.quantity), []).append(float(number))
-        by_row = (by_quantity.get(key, []) for key in zip(rows.claim, rows.quantity, strict=True))
-        return [numbers[index] if index < len(numbers) else float("nan") for numbers in by_row]
-
-    return column
+def thresholds_of(rows: DataFrame, side: str, index: int) -> list[float]:
+    """Return for each row of the evidence threshold number `index` of its claim's rule on its quantity and this side, or NaN."""
+    by_quantity: dict[tuple[str, str], list[float]] = {}
+    for claim in declared_claims():
+        for number in claim.thresholds:
+            if number.side == side:
+                by_quantity.setdefault((claim.name, number.quantity), []).append(float(number))
+    by_row = (by_quantity.get(key, []) for key in zip(rows.claim, rows.quantity, strict=True))
+    return [numbers[index] if index < len(numbers) else float("nan") for numbers in by_row]
 
 
 CHARTS = (
@@ -69,7 +64,7 @@ CHARTS = (
         named_by="quantity",
         scale="wide",
         beside=tuple(Level(name, name) for name, _, _ in LEVELS),
-        derive={name: rule(side, at) for name, side, at in LEVELS},
+        derive={name: partial(thresholds_of, side=side, index=at) for name, side, at in LEVELS},
         study="claims",
         place=10,
     ),
@@ -82,9 +77,9 @@ WIDE = 16  # a positive axis that spans this factor is logarithmic
 PANELS = 12  # panels, if no claims are named
 THEORY = ("limit", "recursion", "theory")  # first words of the names of lines that say what another line should be
 LINES = 12  # of a legend
-AMONG = 2  # the most lines whose names are placed among them
+AMONG = 3  # the most lines whose names are placed among them
+RULE = "rule: "
 INK = "#444444"  # the colour of what is neither measured nor part of a line
-EDGE = 0.07  # the share of an axis that a name needs
 FAR = 1e3  # values that span this factor beyond one are drawn by their logarithms
 
 
@@ -119,23 +114,13 @@ def figure(read: Read, *, claims: list[str] = []) -> Picture:
     main = concat(parts, ignore_index=True)
     return Picture(
         figure,
-        f"What decides claims: means over seeds, bands one standard deviation{say_marks(panels)}. "
+        "What decides claims: means over seeds, bands one standard deviation; dashed: what theory says; dotted: what rules compare with; "
+        "crosses: published numbers. "
         + " ".join(f"{name.replace('_', ' ').capitalize()}: {by_name[name].says}" for name in shown)
         + f" Of the lines, {', '.join(left_out)} are drawn." * bool(left_out)
         + describe_missing(main.assign(claim=main.claim.str.replace("_", " ")), ["claim"], "value"),
         main[main.value.notna()],
     )
-
-
-def say_marks(panels: list[Axes]) -> str:
-    """Explain the marks that are drawn besides the lines of means."""
-    labels = {str(artist.get_label()) for panel in panels for artist in (*panel.get_lines(), *panel.collections)}
-    meanings = {
-        "_theory": "dashed lines are what theory says",
-        "_threshold": "dotted lines are what rules compare with",
-        "_published": "crosses are published numbers",
-    }
-    return "".join(f"; {text}" for label, text in meanings.items() if label in labels)
 
 
 def lines_of(rows: DataFrame) -> list[str]:
@@ -178,43 +163,23 @@ def draw(panel: Axes, rows: DataFrame, claim: Claim, verdict: str, lines: list[s
         panel.set_xscale("log")
         panel.xaxis.set_minor_formatter(NullFormatter())
     draw_thresholds(panel, claim, quantity)
-    handles = [line for line in panel.get_lines() if str(line.get_label()) in palette]
+    handles = {str(line.get_label()): line for line in panel.get_lines()}
+    handles = {name: line for name, line in handles.items() if name in palette or name.startswith(RULE)}
     # Many lines leave no room for their names among them.
     place = (
         {"loc": "upper center", "bbox_to_anchor": (0.45, -0.22), "ncols": 2, "columnspacing": 0.8, "handlelength": 1.2}
         if len(handles) > AMONG
         else {"loc": "best"}
     )
-    panel.legend(handles, [str(line.get_label()) for line in handles], fontsize=6, **place)
+    panel.legend(list(handles.values()), list(handles), fontsize=6, **place)
 
 
 def draw_thresholds(panel: Axes, claim: Claim, quantity: str) -> None:
-    """Draw a named line for each threshold of the rule on this quantity that the axis can show."""
-    drawn = [number for number in claim.thresholds if number.quantity == quantity]
-    if panel.get_yscale() == "log":
-        drawn = [number for number in drawn if number > 0]
-    for number in drawn:
-        panel.axhline(float(number), color=INK, linestyle=":", linewidth=1.0, label="_threshold")
-    # A name is on the side that the rule names, unless the axis ends there. Names of "below" are at the left end, others at the right.
-    for number in drawn:
-        under = number.side == "below"
-        height = panel.transAxes.inverted().transform(panel.transData.transform((panel.get_xlim()[0], float(number))))[
-            1
-        ]
-        over = height < EDGE if under else height < 1 - EDGE
-        panel.annotate(
-            f"rule: {number.side} {float(number):.3g}",
-            (0.0 if under else 1.0, float(number)),
-            xycoords=("axes fraction", "data"),
-            xytext=(3 if under else -3, 2 if over else -2),
-            textcoords="offset points",
-            ha="left" if under else "right",
-            va="bottom" if over else "top",
-            fontsize=6,
-            color=INK,
-            bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.5},
-            zorder=4,
-        )
+    """Draw a line for each threshold of the rule on this quantity that the axis can show."""
+    for number in claim.thresholds:
+        if number.quantity == quantity and (number > 0 or panel.get_yscale() != "log"):
+            name = f"{RULE}{number.side} {float(number):.3g}"
+            panel.axhline(float(number), color=INK, linestyle=":", linewidth=1.0, label=name)
 
 
 def scale_values(panel: Axes, rows: DataFrame) -> None:

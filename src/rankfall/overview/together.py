@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 from pandas import DataFrame, concat
 
-from rankfall.annotations import Read, Series
+from rankfall.annotations import Read
 from rankfall.errors import RankfallError
 from rankfall.identity.attention_identity.shown import RANK, of_heads
 from rankfall.identity.attribution.shown import JACOBIAN, OWN
@@ -17,7 +17,7 @@ from rankfall.report.colours import CHANCE, colours
 from rankfall.report.lines import FLOOR, POSITIVE, SHARE, below, collect_labels, on, raise_zeros, summary
 from rankfall.report.looks import label
 from rankfall.report.ranking import say_mean, say_span
-from rankfall.report.selection import among, init_first, one_a_seed, one_of, select, select_asked, select_finished
+from rankfall.report.selection import choose, init_first, one_a_seed, select, select_finished
 from rankfall.report.settings import say_differ
 from rankfall.report.style import WIDTH, Picture, canvas
 
@@ -46,9 +46,8 @@ def figure(
     """Draw the deepest networks of one task that are in all four tables, with a column per training. All architectures are drawn if none is
     named. `tolerance` is relative, for the rank of T."""
     tables = {name: select_finished(read(name), "together", where) for name in TABLES}
-    table, task = one_of(tables["token_identity"], "together", "task", task)
-    table = among(table, "together", "training", trainings)
-    table = among(table, "together", "architecture", architectures)
+    columns = {"task": task, "training": trainings, "architecture": architectures}
+    table, whole, (task,) = choose(read("token_identity"), "together", where, **columns)
     table = table[table.depth == table.depth.max()]
     by = ["architecture", "training"]
     one_a_seed(table, "together", by)
@@ -62,7 +61,6 @@ def figure(
         "own share": own_share(tables["attribution"]),
     }
     cells = table[CELL].drop_duplicates()
-    whole = select_asked(read("token_identity"), where, task=task, training=trainings, architecture=architectures)
     architectures = architectures or sorted(map(str, cells.architecture.unique()))
     shown = [name for name in trainings or init_first(cells.training) if name in set(cells.training)]
     values = {
@@ -127,7 +125,8 @@ def correlations(values: dict[str, DataFrame]) -> DataFrame:
     for first, second in itertools.combinations(values, 2):
         merged = values[first].merge(values[second], on=[*CELL, "layer"], suffixes=("", "_other"))
         for (training, seed), part in merged.groupby(["training", "seed"]):
-            rows.append((training, seed, CORRELATION.format(first, second), spearman(part.value, part.value_other)))
+            related = part.value.rank().corr(part.value_other.rank())  # Spearman's; equal values share a rank
+            rows.append((training, seed, CORRELATION.format(first, second), related))
     groups = DataFrame(rows, columns=["training", "seed", "quantity", "mean"]).groupby(["training", "quantity"])["mean"]
     return (
         groups.agg(["mean", "std", "count"]).set_axis(["mean", "deviation over seeds", "seeds"], axis=1).reset_index()
@@ -157,8 +156,3 @@ def own_share(table: DataFrame) -> DataFrame:
     rows = select(table, JACOBIAN | OWN)
     rows = rows[rows.value.notna()][["key", "layer", "value"]]
     return pd.concat([rows[["key"]].drop_duplicates().assign(layer=0, value=1.0), rows])
-
-
-def spearman(first: Series, second: Series) -> float:
-    """Return Pearson's correlation of the ranks. Equal values share a rank."""
-    return float(first.astype(float).rank().corr(second.astype(float).rank()))

@@ -5,10 +5,11 @@ from itertools import combinations
 from typing import Any
 
 from rankfall.annotations import Axes, DataFrame, Figure, Series
-from rankfall.report.labels import join, many
+from rankfall.report.labels import few, join, many, span_counts
 from rankfall.report.looks import label
 from rankfall.report.processors import describe_mixture
 from rankfall.report.ranking import average, say_mean
+from rankfall.report.selection import reasons_of
 from rankfall.report.settings import differences
 
 FATES = {"diverged": "diverged", "failed": "failed", "missing": "not computed yet"}
@@ -22,10 +23,9 @@ def describe_lines(drawn: DataFrame, by: Sequence[str], value: str = "", band: s
     drawn; an empty `band` leaves out the bands."""
     shown = drawn[drawn[value].notna()] if value else drawn
     counts = shown.groupby(list(by), observed=True).seed.nunique()
-    fewest, most = (int(counts.min()), int(counts.max())) if len(counts) else (0, 0)
-    seeds = many(most, "seed") if fewest == most else f"{fewest} to {many(most, 'seed')}"
     mixture = describe_mixture(shown)
-    return f"{mean} over {seeds}{f' {mixture}' * bool(mixture)}{f', bands {band}' * bool(band and most > 1)}"
+    bands = f", bands {band}" * bool(band and counts.max() > 1)
+    return f"{mean} over {span_counts(counts, 'seed') or '0 seeds'}{f' {mixture}' * bool(mixture)}{bands}"
 
 
 def describe_readings(rows: DataFrame, by: str) -> str:
@@ -34,8 +34,7 @@ def describe_readings(rows: DataFrame, by: str) -> str:
     for column, more in (("sample", ""), ("seed", " of initial weights")):
         counts = rows[rows[column] >= 0].groupby(by, observed=True)[column].nunique()
         if len(counts):
-            low, high = int(counts.min()), int(counts.max())
-            phrases.append(f"{f'{low} to ' * (low < high)}{many(high, column)}{more}")
+            phrases.append(span_counts(counts, column) + more)
     mixture = describe_mixture(rows)
     return f"{join(phrases)}{f' {mixture}' * bool(mixture)}"
 
@@ -85,11 +84,8 @@ def describe_missing(
         ]
         lost += count_by_reason(undrawn.assign(why=reasons), "network", by)
     if value:
-        null = drawn[drawn[value].isna()].assign(why="")
-        for column in (f"{value}_reason", "value_reason", "refused"):
-            if column in null:
-                null = null.assign(why=null.why.where(null.why != "", null[column].fillna("")))
-        lost += count_by_reason(null, "value", by)
+        null = drawn[drawn[value].isna()]
+        lost += count_by_reason(null.assign(why=reasons_of(null, value)), "value", by)
     return f" Not drawn: {'; '.join(lost)}." if lost else ""
 
 
@@ -111,8 +107,7 @@ def count_by_reason(rows: DataFrame, noun: str, by: Sequence[str]) -> list[str]:
                 " ".join([label(value) if isinstance(value, str) else f"{name} {value}" for name, value in pairs])
             )
             lines[-1] += f" {count}"
-        lines = lines[:NAMED] + [f"{len(lines) - NAMED} more lines"] * (len(lines) > NAMED)
-        phrases.append(f"{many(len(part), noun)} ({f'{why}: ' * bool(why)}{', '.join(lines)})")
+        phrases.append(f"{many(len(part), noun)} ({f'{why}: ' * bool(why)}{', '.join(few(lines, NAMED))})")
     return phrases
 
 
@@ -139,8 +134,7 @@ def describe_coinciding(figure: Figure) -> str:
         named = len(set(titles)) == len(panels) and len(at) <= 2
         where = f" ({join(at) if named else f'{len(at)} of {len(panels)} panels'})" * (len(at) < len(panels))
         phrases.append(f"{join(lines)}{where}")
-    phrases = phrases[:NAMED] + [f"{len(phrases) - NAMED} more"] * (len(phrases) > NAMED)
-    return f" Lines on top of each other: {'; '.join(phrases)}." if phrases else ""
+    return f" Lines on top of each other: {'; '.join(few(phrases, NAMED))}." if phrases else ""
 
 
 def pair_namer(figure: Figure, panel: Axes) -> Callable[[Any, Any], set[str]]:

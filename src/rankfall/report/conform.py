@@ -13,23 +13,23 @@ import pyarrow.compute as pc
 from rankfall.errors import RankfallError, suggest
 from rankfall.report.schema import CELL_COLUMNS, Column, Table, schema
 
+Columns = Mapping[str, Any]  # name -> array of pyarrow
 ARROW = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
 
 
 def conform(name: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> pa.Table:
     """Convert rows to a table of the declared schema, checked and sorted. A nullable column may be absent."""
-    table = declaration(name, rows)
-    declared = {column.name: column for column in table.columns}
-    names = rows.column_names if isinstance(rows, pa.Table) else sorted({column for row in rows for column in row})
-    valueless = {column for column in names if table.inferred and column not in declared}  # all its values are null
-    for unknown in [column for column in names if column not in declared and column not in valueless]:
+    values = read_columns(name, rows)
+    table = declaration(name, values)
+    declared = [column.name for column in table.columns]
+    for unknown in [] if table.inferred else [column for column in values if column not in declared]:
         hint = suggest(unknown, declared)
         raise RankfallError(f"table {name}: column {unknown!r} is not declared{hint} (`columns` of {name})")
-    lenient = table.cells and "status" in names
+    lenient = table.cells and "status" in values
     arrays = {}
     for column in table.columns:
-        if column.name in names:
-            arrays[column.name] = _array(name, column.name, ARROW[column.type], rows)
+        if column.name in values:
+            arrays[column.name] = _cast(name, column, values[column.name])
         elif column.nullable or not len(rows) or (lenient and column not in CELL_COLUMNS):
             arrays[column.name] = pa.nulls(len(rows), ARROW[column.type])
         else:
@@ -45,38 +45,41 @@ def conform(name: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> pa.Table
     return data.combine_chunks()
 
 
-def declaration(name: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> Table:
+def read_columns(name: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> Columns:
+    """Return the columns of rows, in the types of their values."""
+    if isinstance(rows, pa.Table):
+        return dict(zip(rows.column_names, rows.columns))
+    columns = {}
+    for column in dict.fromkeys(column for row in rows for column in row):
+        try:
+            columns[column] = pa.array([row.get(column) for row in rows])
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+            line = str(error).splitlines()[0]
+            problem = f"mixes types or holds no plain values: {line}"
+            raise RankfallError(f"table {name}: column {column!r} {problem}") from None
+    return columns
+
+
+def declaration(name: str, values: Columns) -> Table:
     """Return the declaration of a table. If its own columns are those of its rows, they are named and typed by these rows."""
     table = schema(name)
     if not table.inferred:
         return table
-    names = (
-        rows.column_names if isinstance(rows, pa.Table) else list(dict.fromkeys(name for row in rows for name in row))
-    )
-    inferred = [column for column in names if not table.cells or column not in {shared.name for shared in CELL_COLUMNS}]
-    types = {column: kind for column in inferred if (kind := _infer_type(name, column, rows))}
+    shared = {column.name for column in CELL_COLUMNS} if table.cells else set()
+    types = {column: _infer_type(name, column, values[column].type) for column in values if column not in shared}
+    types = {column: kind for column, kind in types.items() if kind}
     columns = tuple(Column(column, kind, "as the measure gives it", nullable=True) for column, kind in types.items())
     floats = tuple(column for column, kind in types.items() if kind == "float")
     keys = tuple(column for column in types if column not in floats)  # these distinguish rows if they can
     declared = replace(table, own=columns, key=keys)
-    return declared if _distinguishes(rows, declared.identity) else replace(declared, key=(*keys, *floats))
+    identity = {column: values[column] for column in declared.identity if column in values}
+    groups = pa.table(identity).group_by(list(identity)).aggregate([]) if identity else ()
+    is_key = len(groups) == len(next(iter(values.values()), ()))
+    return declared if is_key else replace(declared, key=(*keys, *floats))
 
 
-def _distinguishes(rows: Sequence[Mapping[str, Any]] | pa.Table, columns: Sequence[str]) -> bool:
-    """Return whether no two rows have the same values in these columns."""
-    if isinstance(rows, pa.Table):
-        present = [column for column in columns if column in rows.column_names]
-        return bool(present) and len(rows.select(present).group_by(present).aggregate([])) == len(rows)
-    return len({tuple(row.get(column) for column in columns) for row in rows}) == len(rows)
-
-
-def _infer_type(name: str, column: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> str:
-    """Return the type of a column of rows; empty for a column without a value."""
-    try:
-        kind = rows[column].type if isinstance(rows, pa.Table) else pa.array([row.get(column) for row in rows]).type
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-        line = str(error).splitlines()[0]
-        raise RankfallError(f"table {name}: column {column!r} mixes types or holds no plain values: {line}") from None
+def _infer_type(name: str, column: str, kind: pa.DataType) -> str:
+    """Return the declared type for a type of values; empty for a column without a value."""
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return "int" if pa.types.is_integer(kind) else "float"
     words = {arrow: word for word, arrow in ARROW.items()} | {pa.null(): ""}
@@ -88,28 +91,21 @@ def _infer_type(name: str, column: str, rows: Sequence[Mapping[str, Any]] | pa.T
     return words[kind]
 
 
-def _array(name: str, column: str, declared: pa.DataType, rows: Sequence[Mapping[str, Any]] | pa.Table) -> pa.Array:
+def _cast(name: str, column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column in its declared type. Integers are converted to floats; any other mismatch is an error."""
-    try:
-        # Infer the type first: with a declared type, pyarrow would silently convert 1.5 to 1.
-        values = rows[column] if isinstance(rows, pa.Table) else pa.array([row.get(column) for row in rows])
-        kind = values.type
-        if pa.types.is_dictionary(kind):
-            kind = kind.value_type
-        number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-        fits = (
-            kind == declared
-            or pa.types.is_null(kind)
-            or (pa.types.is_large_string(kind) and pa.types.is_string(declared))
-            or (number and pa.types.is_floating(declared))
-            or (pa.types.is_integer(kind) and pa.types.is_integer(declared))
-        )
-        if not fits:
-            raise pa.ArrowTypeError(f"it has type {kind}")
-        return values.cast(declared)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-        line = str(error).splitlines()[0]
-        raise RankfallError(f"table {name}: column {column!r} has values that are not {declared}: {line}") from None
+    declared = ARROW[column.type]
+    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    is_integer = pa.types.is_integer(kind)
+    fits = (
+        kind == declared
+        or pa.types.is_null(kind)
+        or (pa.types.is_large_string(kind) and pa.types.is_string(declared))
+        or ((is_integer or pa.types.is_floating(kind)) and pa.types.is_floating(declared))
+        or (is_integer and pa.types.is_integer(declared))
+    )
+    if not fits:  # pyarrow would silently convert 1.5 to 1
+        raise RankfallError(f"table {name}: column {column.name!r} has values that are not {declared}: they are {kind}")
+    return values.cast(declared)
 
 
 def _check_values(table: Table, data: pa.Table) -> None:

@@ -17,7 +17,7 @@ SIDES = ("above", "below", "at", "split at")  # split at: some lines belong abov
 
 class Threshold(float):
     """A number of a rule, with its quantity: the rule requires that `quantity` lies on this `side`. Figures draw it as a line if an axis
-    shows the quantity, and otherwise state it in words. `where`: the lines and the place for which it holds."""
+    shows the quantity. `where`: the lines and the place for which it holds."""
 
     side: str
     quantity: str
@@ -31,11 +31,6 @@ class Threshold(float):
         threshold = super().__new__(cls, value)
         threshold.side, threshold.quantity, threshold.where = side, quantity, where
         return threshold
-
-    def __str__(self) -> str:
-        """Return the threshold as text for a caption."""
-        axis, _ = name_axes(self.quantity)
-        return f"{axis} {self.side} {float(self):.3g}" + (f" ({self.where})" if self.where else "")
 
 
 def name_axes(quantity: str) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from rankfall import components
 from rankfall.descriptions import Description
-from rankfall.report.schema import CELL_COLUMNS, Column, schema, table_names
+from rankfall.report.schema import CELL_COLUMNS, Column, schema
 
 INTRODUCTION = """# Tables
 
@@ -34,7 +34,7 @@ def document() -> str:
     """Return the text of the whole page."""
     measures = _measures()
     parts = [INTRODUCTION, "## Columns of every table of cells\n", _columns(CELL_COLUMNS)]
-    for name in table_names():
+    for name in components.names("table"):
         table = schema(name)
         begins = "Begins with the columns of every table of cells. " if table.cells else ""
         key = ", ".join(f"`{column}`" for column in table.identity)

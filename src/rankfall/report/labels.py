@@ -4,7 +4,7 @@ measurements, and numbers with fixed decimals, in which a number that is not zer
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from math import copysign, inf, nextafter
 from typing import Any
 
@@ -44,6 +44,17 @@ def join(words: Iterable[str]) -> str:
 def many(count: int, noun: str) -> str:
     """Return a count with its noun, as in "1 seed" and "2 seeds"."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def span_counts(counts: Iterable[float], noun: str) -> str:
+    """Return the range of counts with their noun, as in "3 to 5 seeds"; empty without counts."""
+    numbers = sorted(map(int, counts))
+    return f"{numbers[0]} to " * (numbers[0] < numbers[-1]) + many(numbers[-1], noun) if numbers else ""
+
+
+def few(words: Sequence[str], most: int) -> list[str]:
+    """Return the first words, followed by the number of the others."""
+    return [*words[:most], *[f"{len(words) - most} more"] * (len(words) > most)]
 
 
 def order(text: str) -> list[tuple[float, str]]:

@@ -22,22 +22,17 @@ def find_beside(
     """Return the row of a table with the same components, and whether their options are equal as well. If no row has the same options, it
     is the row whose components have the same names. Return None if there is no such row; several rows are an error.
     """
-    same_names, wanted = table, {column: complete_options(column, architecture[column]) for column in MADE_OF}
-    for column, (component, _) in wanted.items():
-        same_names = same_names.loc[[complete_options(column, value)[0] == component for value in same_names[column]]]
-    same_options = same_names
-    for column, with_options in wanted.items():
-        same_options = same_options.loc[
-            [complete_options(column, value) == with_options for value in same_options[column]]
-        ]
+    wanted = {column: complete_options(column, architecture[column]) for column in MADE_OF}
+    rows = [{column: complete_options(column, row[column]) for column in MADE_OF} for _, row in table.iterrows()]
+    same_options = table.loc[[row == wanted for row in rows]]
+    same_names = table.loc[[all(row[column][0] == name for column, (name, _) in wanted.items()) for row in rows]]
     matches = same_options if len(same_options) else same_names
     if len(matches) > 1:
         keys = [column for column in (*MADE_OF, *schema(name).key) if matches[column].map(str).nunique() > 1]
-        differ = "; ".join(f"{key}: {', '.join(sorted(matches[key].map(str).unique()))}" for key in dict.fromkeys(keys))
         names = ", ".join(architecture[column] for column in MADE_OF if isinstance(architecture[column], str))
         raise RankfallError(
             f"figure {figure}: {len(matches)} rows of the table {name} match {names}, which is ambiguous; "
-            f"they differ in {differ or 'no column that identifies them'}"
+            f"they differ in {', '.join(dict.fromkeys(keys)) or 'no column that identifies them'}"
         )
     return (matches.iloc[0] if len(matches) else None), len(same_options) > 0
 
@@ -64,8 +59,15 @@ def row_of(headline: Headline, rows: ByParts, row: Mapping[str, Any]) -> Series 
     wanted = headline.parts.asked(row)
     if isinstance(wanted, str):
         return wanted
-    key = (wanted.get("block", ""), *(notation(part, text_or_none(wanted[part])) for part in MADE_OF))
-    return rows.get(key, "no row of the table has these components with these options")
+    made_of = [notation(part, text_or_none(wanted[part])) for part in MADE_OF]
+    key = (wanted.get("block", ""), *made_of)
+    if key in rows:
+        return rows[key]
+    known = zip(*(key[1:] for key in rows), strict=True)
+    unknown = [f"{part} {wanted[part]}" for part, name, names in zip(MADE_OF, made_of, known) if name not in names]
+    if not unknown:
+        return "no row of the table has these components together"
+    return f"the table has no {' and no '.join(unknown)}: name it in the options of the measure {headline.table}"
 
 
 def parts_of(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,15 +20,12 @@ def join_processors(trained: str | None, measured: str | None) -> str | None:
     return f"{trained}{MEASURED}{measured}"
 
 
-def find_kinds(processors: Iterable[Any]) -> list[str]:
+def find_kinds(column: Iterable[Any]) -> list[str]:
     """Return the kinds in the column, sorted, without processors that were not recorded."""
-    texts = {text for text in processors if isinstance(text, str)}
-    return sorted({kind_of(processor) for text in texts for processor in text.split(MEASURED)})
-
-
-def kind_of(processor: str) -> str:
-    """Return a processor's text without the model's name, which may differ although the bits do not."""
-    return processor.partition(", ")[2] or processor
+    texts = {text for text in column if isinstance(text, str)}
+    processors = {processor for text in texts for processor in text.split(MEASURED)}
+    # Without the model's name, which may differ although the bits do not.
+    return sorted({processor.partition(", ")[2] or processor for processor in processors})
 
 
 def describe_mixture(rows: DataFrame) -> str:

@@ -31,60 +31,50 @@ MACHINE = (
 )
 
 
-def provenance(key: str, record: Mapping[str, Any], log: Path | None = None) -> dict[str, Any]:
-    """Return the provenance of a cell. Fields that an older record lacks are None. `log`: the log of its shard's last job."""
-    labels = record.get("labels") or (None, None, None)
-    code = record.get("code") or {}
+def provenance(key: str, record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the provenance of a cell. Fields that a failed cell lacks are None."""
+    code = record["code"]
     return {
         "key": key,
         "status": record["status"],
         "reason": record.get("reason") or "",
-        **dict(zip(("task", "architecture", "training"), labels)),
-        "seed": record.get("seed"),
-        "spec": record.get("content"),
-        "data_key": record.get("data_key"),
+        **dict(zip(("task", "architecture", "training"), record["labels"])),
+        "seed": record["seed"],
+        "spec": record["content"],
+        "data_key": record["data_key"],
         "code": {name: digest for name, digest in code.items() if not name.startswith(PREFIX)},
         "installed": {name.removeprefix(PREFIX): v for name, v in code.items() if name.startswith(PREFIX)},
-        **{name: record.get(name) for name in MACHINE},
-        "steps": record.get("steps"),
-        "chance": record.get("chance"),
-        "final": record.get("final"),
-        "snippet": snippet(record),
-        "log": tail(log),
+        **{name: record.get(name) for name in (*MACHINE, "steps", "chance", "final")},
     }
 
 
-def snippet(record: Mapping[str, Any]) -> str | None:
-    """Return a complete configuration of this cell alone, which later changes of defaults do not affect; None for an older record."""
-    content, labels = record.get("content"), record.get("labels")
-    if not content or not labels:
-        return None
-    task, architecture, training = labels
+def snippet(record: Mapping[str, Any]) -> str:
+    """Return a complete configuration of this cell alone, which later changes of defaults do not affect."""
+    content, (task, architecture, training) = record["content"], record["labels"]
     options = {"task": content["task"]["name"], **content["task"]["options"]}
-    files = record.get("code") or ()
-    engine = "machine" if any(file.startswith(OF_MACHINE) for file in files) else "plain"
+    engine = "machine" if any(file.startswith(OF_MACHINE) for file in record["code"]) else "plain"
+    device = {"device": "cuda"} if any(file.startswith(OF_GPU) for file in record["code"]) else {}
     config = {
         "name": "one-cell",
         "results": f"results-{task}-{record['seed']}",
         "tasks": {task: options},
-        "architectures": {architecture: _write_fields(content["architecture"])},
-        "trainings": {training: _write_fields(content["training"])},
+        "architectures": {architecture: write_fields(content["architecture"])},
+        "trainings": {training: write_fields(content["training"])},
         "grid": [{"task": task, "architecture": architecture, "training": training, "seed": record["seed"]}],
-        "compute": {"engine": engine, **({"device": "cuda"} if any(file.startswith(OF_GPU) for file in files) else {})},
+        "compute": {"engine": engine, **device},
     }
     return dump(config)
 
 
-def _write_fields(content: Mapping[str, Any]) -> dict[str, Any]:
+def write_fields(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return fields in the form of a configuration, without those that no component reads."""
-    return {name: _part(value) for name, value in content.items() if value is not None}
-
-
-def _part(value: Any) -> Any:
-    """Return a component in the form of a configuration, and any other value unchanged."""
-    if not isinstance(value, Mapping):
-        return value
-    return {"name": value["name"], **value["options"]} if value["options"] else value["name"]
+    fields = {}
+    for name, value in content.items():
+        if isinstance(value, Mapping):  # a component
+            fields[name] = {"name": value["name"], **value["options"]} if value["options"] else value["name"]
+        elif value is not None:
+            fields[name] = value
+    return fields
 
 
 def tail(log: Path | None, count: int = LAST) -> str | None:

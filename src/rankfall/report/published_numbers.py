@@ -103,20 +103,17 @@ def _check_row(
     where = f"{file}, {row['name']!r}"
     if None in row.values() or None in row:
         raise RankfallError(f"{where}: it has more or fewer fields than the header; put a field with a comma in quotes")
-    for name, allowed in (("kind", KINDS), ("sense", SENSES), ("setting", tuple(settings))):
+    declared = {"kind": KINDS, "sense": SENSES, "setting": settings, "source": papers}
+    for name, allowed in declared.items():
         if row[name] not in allowed:
             hint = suggest(row[name], list(allowed))
-            raise RankfallError(f"{where}: {name} {row[name]!r} is unknown; allowed: {', '.join(allowed)}{hint}")
+            above = "; a source or a setting is explained above the header" if name in ("source", "setting") else ""
+            raise RankfallError(
+                f"{where}: {name} {row[name]!r} is unknown{hint}\nknown are {', '.join(allowed)}{above}"
+            )
     for name in ("published", "tolerance"):
         try:
             row[name] = float(row[name])
         except ValueError:
             raise RankfallError(f"{where}: {name} {row[name]!r} is not a number") from None
-    if not row["column"]:
-        raise RankfallError(f"{where}: it has no column")
-    if row["source"] not in papers:
-        raise RankfallError(
-            f"{where}: source {row['source']!r} is not explained{suggest(row['source'], list(papers))}\nsay above the header what it is: "
-            f"source {row['source']}: Author 2021; Title; https://..."
-        )
     return row | {"at": settings[row["setting"]]} | dict(zip(PAPER, papers[row["source"]]))

@@ -22,7 +22,6 @@ LEVEL = 0.95  # confidence level of an interval
 FEWEST = 2  # least number of shared seeds for an interval
 ROUNDING = 1e-9  # a relative difference up to this is rounding
 UNDECIDED = "one seed: not decided"
-UNSHARED = "fewer than two shared seeds: not decided"
 
 
 @dataclass(frozen=True)
@@ -44,22 +43,12 @@ class Evidence:
         standing[name] = 0.0
         return standing
 
-    def among(self, chosen: Series) -> "Evidence":
-        """Return the evidence of the rows that are `chosen`."""
-        low, high = (None if bound is None else bound[chosen] for bound in (self.low, self.high))
-        return Evidence(self.values[chosen], low, high, self.least)
-
-    @property
-    def level(self) -> Series:
-        """The mean of each row, by which rows are ordered."""
-        return self.values.mean(axis=1)
-
     def unbeaten(self, *, most: bool) -> list[Any]:
         """Return the rows that no other row beats on the seeds that both have, by descending (or ascending) mean.
 
         The row with the extreme mean may not be among them: its mean may be of other seeds than those that it shares.
         """
-        ordered = self.level.sort_values(ascending=not most, kind="stable").index
+        ordered = self.values.mean(axis=1).sort_values(ascending=not most, kind="stable").index
         better = 1.0 if most else -1.0
         best = [name for name in ordered if not (self.against(name) == better).any()]
         return best or list(ordered[:1])  # all are beaten where A beats B, B beats C and C beats A
@@ -169,11 +158,9 @@ def find_extreme(rows: DataFrame, headline: Headline, setting: Setting, *, most:
 
 
 def say_standing(rows: DataFrame, headline: Headline) -> str:
-    """Return why several rows share the first place: `a tie`, or that the comparison is undecided."""
+    """Return why several rows share the first place: a tie, or too few shared seeds."""
     evidence = weigh(rows, headline)
-    if not evidence.decidable.any():
-        return UNDECIDED
-    return UNSHARED if any(evidence.against(row).isna().any() for row in rows.index) else "a tie"
+    return "not decided" if any(evidence.against(row).isna().any() for row in rows.index) else "a tie"
 
 
 def average(rows: DataFrame, value: str, by: str) -> DataFrame:

@@ -49,12 +49,13 @@ TESTED = "test"  # the split for which the accuracy of guessing is computed
 
 def dataset_rows(cell: Cell, dataset: Dataset) -> list[Row]:
     """Return a row for each split of a data set."""
-    labels = {"task": cell.task.name, "seed": cell.data_seed, "data_key": cell.data_key}
-    sizes = {"size_in": dataset.size_in, "size_out": dataset.size_out}
     return [
-        labels
-        | sizes
-        | {
+        {
+            "task": cell.task.name,
+            "seed": cell.data_seed,
+            "data_key": cell.data_key,
+            "size_in": dataset.size_in,
+            "size_out": dataset.size_out,
             "split": name,
             "samples": len(split.inputs),
             "length": split.inputs.shape[1],
@@ -92,13 +93,12 @@ def epoch_rows(cell: Cell, record: Mapping[str, Any], course: Course) -> list[Ro
 
 def measured_rows(cell: Cell, record: Mapping[str, Any], rows: Sequence[Row] | None) -> list[Row]:
     """Return the measured rows of a cell; a cell that is not done has one row with the reason."""
-    if record["status"] == "done":
-        assert rows is not None, f"cell {cell.key} is done and was not measured"
-    else:
-        assert rows is None, f"cell {cell.key} is {record['status']} and was measured"
+    is_measured = rows is not None
+    assert is_measured == (record["status"] == "done"), (
+        f"cell {cell.key} is {record['status']}, measured: {is_measured}"
+    )
     columns = cell_columns(cell, record)
-    trained = columns["processor"]
     return [
-        columns | row | {"processor": join_processors(trained, row.get("processor"))}
+        columns | row | {"processor": join_processors(columns["processor"], row.get("processor"))}
         for row in ([{}] if rows is None else rows)
     ]

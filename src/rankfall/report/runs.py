@@ -4,17 +4,17 @@ Keys change with the code, so rows of two runs are matched by the cell's whole s
 from two versions of Rankfall: columns that only one of them has are listed, and the others are compared.
 """
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rankfall import components
 from rankfall.annotations import DataFrame, Series
 from rankfall.errors import RankfallError
-from rankfall.report.labels import many
-from rankfall.report.schema import CELL_COLUMNS, Table, schema, table_names
+from rankfall.report.labels import few, many
+from rankfall.report.schema import CELL_COLUMNS, Table, schema
 from rankfall.report.tables import about_of
 
 if TYPE_CHECKING:
@@ -75,13 +75,11 @@ def compare_frames(name: str, first: DataFrame, second: DataFrame, tolerance: fl
     """Yield the differences of a table between two runs."""
     import pandas as pd
 
-    if not 0 <= tolerance < math.inf:
-        raise RankfallError(f"--tolerance {tolerance}: it must be a finite number of at least 0")
     for column in [c for c in (*first, *second) if c not in second or c not in first]:
         yield Difference(name, column, 0, 0, f"only the {'first' if column in first else 'second'} run has this column")
     if first.empty and second.empty:
         return
-    declared = schema(name) if name in table_names() else Table(name, "", ())
+    declared = schema(name) if name in components.names("table") else Table(name, "", ())
     identity = (*(SPEC if "key" in first else ()), *declared.key, CELLS)
     keys = [column for column in identity if column in first and column in second]
     # Equal results may differ in these. Keys of cells depend on the code.
@@ -171,7 +169,7 @@ def code_differences(first: Codes, second: Codes) -> dict[str, int]:
 def as_lines(differences: dict[str, list[Difference]], code: Mapping[str, int] | None = None) -> Iterator[str]:
     """Yield lines for a terminal: differing code, a line per table, and for each difference a line and another with entries of the grid."""
     for file, cells in (code or {}).items():
-        yield f"code: {file} differs, for {cells} cell{'s' * (cells != 1)}"
+        yield f"code: {file} differs, for {many(cells, 'cell')}"
     for table, unequal in differences.items():
         yield f"{table}: {'equal' if not unequal else many(len(unequal), 'difference')}"
         for difference in unequal:
@@ -182,5 +180,4 @@ def as_lines(differences: dict[str, list[Difference]], code: Mapping[str, int] |
             yield f"  {difference.column + ': ' if difference.column else ''}{rows}{difference.what}"
             if difference.whose:
                 entries = [f"{entry} ({count})" for entry, count in difference.whose.items()]
-                more = f" and {len(entries) - ENTRIES} more" if len(entries) > ENTRIES else ""
-                yield f"    rows of {', '.join(entries[:ENTRIES])}{more}"
+                yield f"    rows of {', '.join(few(entries, ENTRIES))}"

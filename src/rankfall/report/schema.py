@@ -141,11 +141,6 @@ def declare_table(name: str, row: str, *columns: str | Iterable[Column], key: st
     return Table(name, row, sum(parts, ()), tuple(key.split()), cells)
 
 
-def table_names() -> list[str]:
-    """Return the names of all declared tables."""
-    return components.names("table")
-
-
 def schema(name: str) -> Table:
     """Return the declaration of a table. If a user's quantity has no `columns`, its own columns are those of its rows."""
     declared = components.describe_columns(name)

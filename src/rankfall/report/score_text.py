@@ -1,16 +1,15 @@
 """The scorecard as text: numbers in the format of figures, lines for a terminal, and a LaTeX table (booktabs); other tables as LaTeX."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from math import isfinite
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from rankfall.annotations import DataFrame, Series
 from rankfall.errors import RankfallError, suggest
 from rankfall.report.headlines import Headline, headlines
-from rankfall.report.labels import AT_FLOOR, many, write_float, write_residual
+from rankfall.report.labels import AT_FLOOR, many, span_counts, write_float, write_residual
 from rankfall.report.looks import label
 from rankfall.report.part_numbers import is_missing
 from rankfall.report.ranking import say_span
@@ -20,10 +19,10 @@ if TYPE_CHECKING:
     from pyarrow import Table
 
 ABSENT = "–"
+CHANCE = "(chance)"
 HEADING = 14  # letters of a line of a heading in LaTeX
 ACROSS = 7  # numbers of a LaTeX table that stand side by side; more run down
 FITTED = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"  # no wider than the text
-NAMED = 6  # largest number of rows or columns that are listed with another number of seeds
 SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", '"': r"\textquotedbl{}",
@@ -111,10 +110,20 @@ def choose(scores: DataFrame, columns: Sequence[str], setting: str, where: str) 
     return at, [headline for headline in chosen if columns or rows[headline.name].notna().any()]
 
 
-def as_lines(scores: DataFrame, columns: Sequence[str] = (), setting: str = "") -> Iterator[str]:
-    """Yield lines for one setting or for all, with a line per architecture and a column per number."""
+def score_grid(rows: DataFrame, shown: Sequence[Headline], between: str = "±") -> DataFrame:
+    """Return the numbers of architectures as text, with a last row for their chance if any number has one."""
     from pandas import DataFrame
 
+    texts = {headline.name: [write_score(row, headline, between) for _, row in rows.iterrows()] for headline in shown}
+    grid = DataFrame(texts, index=[name_row(row) for _, row in rows.iterrows()])
+    chances = [write_chance(rows, headline) for headline in shown]
+    if any(chances):
+        grid.loc[CHANCE] = chances
+    return grid
+
+
+def as_lines(scores: DataFrame, columns: Sequence[str] = (), setting: str = "") -> Iterator[str]:
+    """Yield lines for one setting or for all, with a line per architecture and a column per number."""
     settings = settings_in(scores)
     meanings: dict[str, str] = {}
     count = many(len(settings), "setting")
@@ -125,14 +134,8 @@ def as_lines(scores: DataFrame, columns: Sequence[str] = (), setting: str = "") 
         rows = rows_at(scores, at)
         yield ""
         yield f"{at.label} ({at.sizes}); {say_seeds(rows, shown)}"
-        cells = {headline.name: [write_score(row, headline) for _, row in rows.iterrows()] for headline in shown}
-        names = [name_row(row) for _, row in rows.iterrows()]
-        chances = {headline.name: write_chance(rows, headline) for headline in shown}
-        if any(chances.values()):
-            names.append("(chance)")
-            cells = {name: [*values, chances[name]] for name, values in cells.items()}
-        lines = DataFrame(cells, index=names)
-        written = lines.to_string(line_width=158).splitlines() if shown else names
+        grid = score_grid(rows, shown)
+        written = grid.to_string(line_width=158).splitlines() if shown else grid.index
         yield from (f"  {line}" for line in written if line.strip())
         yield from (f"  {note}" for note in [*notes(rows), *list_attainable(rows, shown)])
     yield ""
@@ -148,51 +151,26 @@ def notes(rows: DataFrame) -> Iterator[str]:
     lost = []
     for _, row in rows.iterrows():
         reasons = dict.fromkeys(row[column] for column in columns if row[column])
-        lost += [f"{name_row(row)}: {headline}" for headline in reasons]
-        if row.done == 0 and not reasons:
-            lost.append(f"{name_row(row)}: none of {row.cells} networks is done")
+        lost += [f"{name_row(row)}: {why}" for why in reasons]
     yield from dict.fromkeys(lost)
     mixed = rows[rows.processors.notna()]
     yield from (f"{name_row(row)}: means over seeds {row.processors}" for _, row in mixed.iterrows())
 
 
 def say_seeds(rows: DataFrame, shown: Sequence[Headline]) -> str:
-    """Write the number of seeds of the means: the most frequent count, and the rows and columns that have another."""
-    counts = {
-        (name_row(row), headline.title): int(row[f"{headline.name}_seeds"])
-        for _, row in rows.iterrows()
-        for headline in shown
-        if headline.counted == "seed" and not headline.components and not is_missing(row[f"{headline.name}_seeds"])
-    }
-    timed = "; ".join(filter(None, (say_readings(rows, headline) for headline in shown)))
-    if not counts:
-        return timed or "no number of networks"
-    common = max(sorted(set(counts.values()), reverse=True), key=list(counts.values()).count)
-    text = f"mean ± deviation over {many(common, 'seed')}" if max(counts.values()) > 1 else "of one seed"
-    others = say_others(counts, common)
-    return text + (f" ({others})" if others else "") + (f"; {timed}" if timed else "")
-
-
-def say_readings(rows: DataFrame, headline: Headline) -> str:
-    """Write how many readings a number is the median of; empty if it is a mean over seeds or the same for all networks of some parts."""
-    counts = () if headline.components or headline.counted == "seed" else rows[f"{headline.name}_seeds"].dropna()
-    span = say_span(counts, "{:.0f}".format)
-    return f"{headline.title}: median ± deviation over {span} {headline.counted}s" if span else ""
-
-
-def say_others(counts: Mapping[tuple[str, str], int], common: int) -> str:
-    """Write the numbers with another count of seeds, as `causal 3`: whole rows, whole columns, or single numbers."""
-    others = {place: count for place, count in counts.items() if count != common}
-    counted: dict[str, int] = {}
-    for axis in (0, 1):
-        for name in dict.fromkeys(place[axis] for place in others):
-            values = {count for place, count in counts.items() if place[axis] == name}
-            if len(values) == 1:
-                counted[name] = values.pop()
-        others = {place: count for place, count in others.items() if place[axis] not in counted}
-    counted |= {f"{title} of {row}": count for (row, title), count in others.items()}
-    phrases = [f"{name} {count}" for name, count in counted.items()]
-    return ", ".join(phrases[:NAMED] + [f"{len(phrases) - NAMED} more with other counts"] * (len(phrases) > NAMED))
+    """Write how many seeds, or readings of a clock, the numbers are means of."""
+    networks = [headline for headline in shown if not headline.components]
+    counts = [
+        count
+        for headline in networks
+        if headline.counted == "seed"
+        for count in rows[f"{headline.name}_seeds"].dropna()
+    ]
+    phrases = [f"mean ± deviation over {span_counts(counts, 'seed')}"] * bool(counts)
+    for headline in networks:
+        span = span_counts(rows[f"{headline.name}_seeds"].dropna(), headline.counted)
+        phrases += [f"{headline.title}: median ± deviation over {span}"] * (headline.counted != "seed" and bool(span))
+    return "; ".join(phrases) or "no number of networks"
 
 
 def as_latex(
@@ -215,28 +193,23 @@ def as_latex(
         f"{len(shown)} numbers; `--columns A,B` chooses: {','.join(headline.name for headline in shown)}",
         r"\usepackage{booktabs,graphicx}",
     ]
-    chances = [math(write_chance(rows, headline).replace(" to ", "$--$")) for headline in shown]
-    grid = [["chance", *chances]] * any(chances)
-    grid[:0] = [
-        [escape(name_row(row)), *(math(write_score(row, headline, r" \pm ")) for headline in shown)]
-        for _, row in rows.iterrows()
-    ]
-    if len(shown) > ACROSS:  # numbers run down
-        grid = [list(line) for line in zip(["", *(escape(headline.title) for headline in shown)], *grid)]
-        head = grid.pop(0)
+    grid = score_grid(rows, shown, r" \pm ").rename(index=escape)
+    grid = grid.map(lambda text: math(text.replace(" to ", "$--$")))
+    if len(shown) > ACROSS:
+        grid.columns = [escape(headline.title) for headline in shown]
+        head, body = ["", *grid.index], [write_line(line) for line in grid.T.itertuples()]
     else:
         heads = [r"\\".join(map(escape, wrap(headline.title, HEADING))) for headline in shown]
         head = ["architecture", *(rf"\shortstack[r]{{{head}}}" for head in heads)]
-    body = [write_line(line) for line in grid]
-    if any(chances) and len(shown) <= ACROSS:
-        body.insert(len(rows), r"\midrule")
+        body = [write_line(line) for line in grid.itertuples()]
+        body[len(rows) :] = [line for chances in body[len(rows) :] for line in (r"\midrule", chances)]
     return "\n".join(
         [*(f"% {' '.join(note.split())}" for note in comments), *write_tabular(head, body, "l" + "r" * (len(head) - 1))]
     )
 
 
 def rows_as_latex(data: "Table") -> str:
-    """Return a LaTeX table (booktabs) of all rows and columns of a table. Numbers have four digits; a null is empty."""
+    """Return a LaTeX table (booktabs) of all rows and columns of a table. Numbers have four digits, NaN is a dash and a null is empty."""
     body = [write_line(map(write_plain_value, row.values())) for row in data.to_pylist()]
     sides = ["r" if str(field.type) in ("int64", "double") else "l" for field in data.schema]
     head = [escape(name.replace("_", " ")) for name in data.column_names]
@@ -245,8 +218,9 @@ def rows_as_latex(data: "Table") -> str:
 
 def write_plain_value(value: str | float | None) -> str:
     """Write the value of a cell of a table for LaTeX."""
-    if isinstance(value, float) and isfinite(value):
-        return math(re.sub(r"e(-?)\+?0*", r"e\1", f"{value:.4g}"))
+    if isinstance(value, float):
+        text = re.sub(r"e(-?)\+?0*", r"e\1", f"{value:.4g}").replace("inf", r"\infty")
+        return math(text) if value == value else "--"
     return "" if value is None else escape(str(value))
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rankfall.annotations import DataFrame
+from rankfall.annotations import DataFrame, Series
 from rankfall.errors import RankfallError
 from rankfall.filters import as_list, matches_in_table, parts
 from rankfall.report.schema import CELL_COLUMNS
@@ -30,6 +30,15 @@ def select_matching(table: DataFrame, column: str, wanted: Any) -> DataFrame:
         if any(matches_in_table(value, pattern) for pattern in as_list(wanted))
     ]
     return table[table[column].isin(values)]
+
+
+def reasons_of(rows: DataFrame, column: str) -> Series:
+    """Return why the values of a column are null, from the columns that may say it; an empty text if none does."""
+    why: Series = rows.assign(why="").why
+    for name in (f"{column}_reason", "value_reason", "refused"):
+        if name in rows:
+            why = why.where(why != "", rows[name].fillna(""))
+    return why
 
 
 def select_finished(table: DataFrame, figure: str, where: dict[str, Any]) -> DataFrame:
@@ -109,9 +118,7 @@ def one_a_seed(table: DataFrame, figure: str, by: list[str]) -> DataFrame:
     counts = table.groupby([*by, "seed"]).key.nunique()
     if len(counts) and counts.max() > 1:
         first = counts[counts > 1].index[0]
-        mixed = table
-        for column, value in zip([*by, "seed"], first):
-            mixed = mixed[mixed[column] == value]
+        mixed = select(table, dict(zip([*by, "seed"], first)))
         differ = {
             column: sorted(mixed[column].map(str).unique())
             for column in mixed.columns.intersection(SPECS)

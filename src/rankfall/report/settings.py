@@ -8,16 +8,15 @@ these have one value. If they have several, such networks have a separate settin
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from rankfall.annotations import DataFrame, Series
 from rankfall.design import UNREAD, Architecture, Training, names
 from rankfall.errors import RankfallError, suggest
 from rankfall.filters import parts
 from rankfall.report.headlines import Headline, headlines
-from rankfall.report.labels import labels
+from rankfall.report.labels import few, labels, many
 from rankfall.report.looks import label
-from rankfall.report.part_numbers import is_missing
 
 # Parts of every label. A label has other parts if settings with equal values of these differ in them.
 ALWAYS = ("task", "training", "depth")
@@ -50,7 +49,7 @@ class Setting:
     @property
     def sizes(self) -> str:
         """The sizes and number format, which a label omits if they are the same for all settings."""
-        heads = "" if self.heads is None else f", {self.heads} head{'s' * (self.heads != 1)}"
+        heads = "" if self.heads is None else f", {many(self.heads, 'head')}"
         return f"width {self.width}{heads}, {self.dtype}"
 
 
@@ -113,8 +112,7 @@ def differences(table: DataFrame, by: str = "architecture", but: Sequence[str] =
 def say_differ(table: DataFrame) -> str:
     """Write a clause for numbers of several settings: `, which differ in setting too (depth 2, width 8; depth 4, width 16)`."""
     phrases = sorted({words for words in differences(table, but=["training"]).values() if words})
-    more = [f"{len(phrases) - NAMED} more"] if len(phrases) > NAMED else []
-    return f", which differ in setting too ({'; '.join(phrases[:NAMED] + more)})" if phrases else ""
+    return f", which differ in setting too ({'; '.join(few(phrases, NAMED))})" if phrases else ""
 
 
 def settings_in(scores: DataFrame, counted: Sequence[Headline] | None = None) -> list[Setting]:
@@ -124,13 +122,9 @@ def settings_in(scores: DataFrame, counted: Sequence[Headline] | None = None) ->
     counted = headlines() if counted is None else counted
     numbers = scores[[headline.name for headline in counted]].notna().sum(axis=1).groupby(scores.setting).sum()
     untrained = bool(counted) and all(headline.first == "untrained" for headline in counted)
-    parts = ["setting", "task", "training", "trained", "depth", "width", "heads", "dtype"]
-    settings = [
-        Setting(label, task, training, bool(trained), depth, width, None if is_missing(heads) else int(heads), dtype)
-        for label, task, training, trained, depth, width, heads, dtype in scores.drop_duplicates("setting")[
-            parts
-        ].itertuples(index=False)
-    ]
+    rows = scores.drop_duplicates("setting").rename(columns={"setting": "label"})
+    rows = rows[[field.name for field in fields(Setting)]].astype({"heads": "Int64"}).astype(object)
+    settings = [Setting(**row) for row in rows.where(rows.notna(), None).to_dict("records")]
     return sorted(
         settings,
         key=lambda setting: (-numbers[setting.label], setting.trained == untrained, -setting.depth, setting.label),
@@ -196,11 +190,9 @@ def number_variants(cells: DataFrame) -> DataFrame:
     cells = cells.assign(setting=name_settings(cells), trained=cells.epochs > 0)
     filled = cells[[*DESIGN, *BY_TASK]].astype("string").fillna("")
     for part in BY_TASK:
-        several = (
-            filled[part].groupby([cells.architecture, cells.setting, *(filled[name] for name in DESIGN)]).nunique() > 1
-        )
-        names = several[several].index.get_level_values("architecture")
-        filled[part] = filled[part].where(cells.architecture.isin(names), "")
+        alike = filled[part].groupby([cells.architecture, cells.setting, *(filled[name] for name in DESIGN)])
+        several = (alike.transform("nunique") > 1).groupby(cells.architecture).transform("any")
+        filled[part] = filled[part].where(several, "")
     design = filled.groupby([*DESIGN, *BY_TASK], sort=False).ngroup()
     cells = cells.assign(design=design, variant="")
     for _, part in filled.groupby(cells.architecture):

@@ -109,6 +109,8 @@ def save(picture: Picture, out: Path, caption: Path | None = None) -> None:
 
 def files(picture: Picture) -> dict[str, bytes]:
     """Return kind of file -> content. The layout takes longer than drawing, so it is computed once for all three pictures."""
+    import pandas as pd
+
     contents = {}
     with apply_style():
         for kind, metadata in WITHOUT_TIME.items():
@@ -117,12 +119,8 @@ def files(picture: Picture) -> dict[str, bytes]:
             # None keeps the layout. "none" would leave a placeholder, for which matplotlib draws everything twice.
             picture.figure.set_layout_engine(None)
             contents[kind] = buffer.getvalue()
-    if picture.numbers is None:
-        quoted = picture.caption.replace('"', '""')
-        text = f'caption\n"{quoted}"\n'
-    else:
-        text = picture.numbers.to_csv(index=False, float_format="%.6g", lineterminator="\n")
-    return contents | {"csv": text.encode()}
+    numbers = pd.DataFrame({"caption": [picture.caption]}) if picture.numbers is None else picture.numbers
+    return contents | {"csv": numbers.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode()}
 
 
 # Characters that begin or end inline markup, links or Snakemake's templates, or that begin a list, directive or table at the start of a

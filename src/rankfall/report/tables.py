@@ -12,9 +12,8 @@ import io
 import json
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,6 +23,7 @@ from rankfall.annotations import DataFrame
 from rankfall.disk import atomic
 from rankfall.disk import write as write_file
 from rankfall.errors import RankfallError, suggest
+from rankfall.modules import version_of
 from rankfall.report.conform import conform, declaration
 from rankfall.report.quantities import set_user_headlines, user_quantities
 from rankfall.report.schema import finds_headlines, schema
@@ -36,7 +36,7 @@ def provenance(config: str = "", cell_keys: Iterable[str] = (), device: str = ""
     """Return the provenance for a table's metadata: digests of configuration and cells, versions (without importing anything), device and
     time of writing. The machine that trained a cell is in the row of the cell.
     """
-    versions = {"python": platform.python_version()} | {package: _version(package) for package in PACKAGES}
+    versions = {"python": platform.python_version()} | {package: version_of(package) for package in PACKAGES}
     return {
         "config": config,
         "cells": hashlib.sha256("\n".join(sorted(set(cell_keys))).encode()).hexdigest()[:16],
@@ -135,14 +135,6 @@ def about_of(data: pa.Table | pa.Schema) -> dict[str, str]:
     return {key.removeprefix("rankfall."): value for key, value in pairs.items() if key.startswith("rankfall.")}
 
 
-def _version(package: str) -> str:
-    """Return the version of an installed package, or an empty text."""
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return ""
-
-
 FORMS = ("csv", "parquet")
 SHOWN = 10  # rows
 
@@ -169,26 +161,21 @@ def select_columns(data: pa.Table, columns: Sequence[str]) -> pa.Table:
 
 def export(data: pa.Table, path: Path, form: str | None = None) -> None:
     """Write a table to a file in the format of its suffix, or in `form`."""
+    from pyarrow import csv
+
     form = form or path.suffix.removeprefix(".").lower()
     if form not in FORMS:
         raise RankfallError(f"--out {path}: its suffix is neither {' nor '.join(f'.{suffix}' for suffix in FORMS)}")
     with atomic(path) as file:
         if form == "csv":
-            to_csv(data, file)
+            csv.write_csv(data, file)
         else:
             pq.write_table(data, file, compression="zstd")
 
 
-def to_csv(data: pa.Table, file: BinaryIO) -> None:
-    """Write a table to an open file as CSV."""
-    from pyarrow import csv
-
-    csv.write_csv(data, file)
-
-
 def describe_table(data: pa.Table) -> Iterator[str]:
     """Yield the name of a table, its columns with their meanings, and its first rows."""
-    table = declaration(about_of(data)["table"], data)
+    table = declaration(about_of(data)["table"], dict(zip(data.column_names, data.columns)))
     shown = [column for column in table.columns if column.name in data.column_names]
     yield f"{table.name}: {len(data)} rows, {len(data.column_names)} columns"
     width = max(len(column.name) for column in shown)

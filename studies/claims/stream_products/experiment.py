@@ -18,14 +18,14 @@ def stream_products(
     context: Context, *, depth: int = 64, streams: int = 4, width: int = 16, long: int = 20_000, seeds: int = 20
 ) -> Rows:
     rows: Rows = []
+    rates = log10_rates(range(seeds), long, streams, DEVIATIONS)
     for seed in range(seeds):
         for deviation in DEVIATIONS:
             gains = log10_gains(free(seed, layer, streams, deviation) for layer in range(depth))
             rows += [
                 row(FREE, GAIN, f"1 + {deviation:g} N", layer, seed, value) for layer, value in enumerate(gains, 1)
             ]
-        rates = log10_rates(seed, long, streams, DEVIATIONS)
-        rows += [row(FREE, RATE, "1 + d N", d, seed, value) for d, value in zip(DEVIATIONS, rates, strict=True)]
+        rows += [row(FREE, RATE, "1 + d N", d, seed, value) for d, value in zip(DEVIATIONS, rates[seed], strict=True)]
         for name, (sharpness, rounds) in STOCHASTIC.items():
             maps = [stochastic(seed, layer, streams, sharpness, rounds) for layer in range(depth)]
             rows += [row(KEPT, GAIN, name, layer, seed, value) for layer, value in enumerate(log10_gains(maps), 1)]

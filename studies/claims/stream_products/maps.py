@@ -40,18 +40,21 @@ def log10_gains(maps: Iterable[Tensor]) -> list[float]:
     return gains
 
 
-def log10_rates(seed: int, maps: int, streams: int, deviations: Sequence[float]) -> list[float]:
-    """Return the decades per map by which products of `maps` maps 1 + d N lengthen a vector, for each d: the largest Lyapunov exponent."""
-    noise = standard_normal(seed, maps, streams, streams, name="long stream maps")  # (L, n, n)
+def log10_rates(seeds: Sequence[int], maps: int, streams: int, deviations: Sequence[float]) -> list[list[float]]:
+    """Return the decades per map by which products of `maps` maps 1 + d N lengthen a vector, for each seed and d: the largest Lyapunov
+    exponent."""
+    drawn = [standard_normal(seed, maps, streams, streams, name="long stream maps") for seed in seeds]
+    noise = torch.stack(drawn, 1)  # (L, K, n, n)
     widths = torch.tensor(deviations, dtype=noise.dtype)
-    # One vector of length one for each d: (n, number of d).
-    vectors = torch.full((streams, len(deviations)), streams**-0.5, dtype=noise.dtype)
-    logs = torch.zeros_like(widths)
-    for matrix in noise:
-        vectors = vectors + widths * (matrix @ vectors)
-        lengths = vectors.norm(dim=0)
-        vectors, logs = vectors / lengths, logs + lengths.log10()
-    return (logs / maps).tolist()
+    # One vector of length one for each seed and d: (K, n, number of d).
+    vectors = torch.full((len(seeds), streams, len(deviations)), streams**-0.5, dtype=noise.dtype)
+    logs = torch.zeros(len(seeds), len(deviations), dtype=noise.dtype)
+    for matrices in noise:
+        vectors = vectors + widths * (matrices @ vectors)
+        lengths = vectors.norm(dim=1)
+        vectors, logs = vectors / lengths.unsqueeze(1), logs + lengths.log10()
+    rates: list[list[float]] = (logs / maps).tolist()
+    return rates
 
 
 def log10_spread(maps: Iterable[Tensor]) -> list[float]:

@@ -155,7 +155,7 @@ def test_what_a_live_run_announced_is_kept_though_it_is_old(plans, store, tmp_pa
     announcement = other.announce([cell("x")], {"law": ["key of law"]})
     set_age(9999, dead, *needed)
     clean(tmp_path, "--delete")
-    assert "1 running process needs this store" in capsys.readouterr().out
+    assert "running processes that need this store: 1" in capsys.readouterr().out
     assert not dead.exists() and all(path.exists() for path in (*needed, announcement))
     del other  # the run has ended
     assert not announcement.exists()

@@ -42,7 +42,9 @@ def census(read: Read) -> Picture:
     by_mixer.set(title="by mask and mixer", ylabel="")
     for panel, by in ((by_norm, "norm_place"), (by_mixer, "mixed")):
         counts, handles = table.groupby(by).type.nunique(), collect_labels([panel], (by,))
-        names = [f"{short(name)} ({counts[name]})" for name in handles]
+        names = [f"{name} ({counts[name]})" for name in handles]
+        for long, brief in SHORTER.items():  # so that labels fit below a panel
+            names = [name.replace(long, brief) for name in names]
         below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2)}
         panel.legend(list(handles.values()), names, fontsize=5.5, handlelength=1.2, **below)
         panel.set_xlabel("share of the layers")
@@ -101,13 +103,6 @@ def draw_wide(panel: Axes, wide: DataFrame, tints: dict[str, Any]) -> None:
         panel.plot(part.kept, part.kept_wide, "o", color=tints.get(place, WHOLE), markersize=4)
     panel.set(xlim=(0, 1.05), xlabel="kept by the small model", ylim=(0, 1.05), ylabel="kept at the released width")
     panel.set_title("small models beside the released width")
-
-
-def short(name: str) -> str:
-    """Shorten a label so that it fits below a panel."""
-    for long, brief in SHORTER.items():
-        name = name.replace(long, brief)
-    return name
 
 
 def caption(types: DataFrame, table: DataFrame, wide: DataFrame) -> str:

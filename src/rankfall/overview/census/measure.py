@@ -11,16 +11,11 @@ TABLES = ["census_layers"]
 
 def census(context: Context) -> list[dict[str, Any]]:
     """Return a row for each type. For a type with several streams it is of the stream with the most layers."""
-    table = context.table("census_layers")
-    return [] if table is None else types_of(table)
-
-
-def types_of(table: DataFrame) -> list[dict[str, Any]]:
-    """Return one row per type from the table by layer."""
     from rankfall.census.folded import fold
     from rankfall.overview.census_columns import SHARED
 
-    return fold(plain_rows(table), SHARED)
+    table = context.table("census_layers")
+    return [] if table is None else fold(plain_rows(table), SHARED)
 
 
 def plain_rows(table: DataFrame) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ import numpy as np
 
 from rankfall.annotations import DataFrame, Series
 from rankfall.errors import RankfallError
-from rankfall.filters import matches_in_table, parts
+from rankfall.filters import as_number, matches_in_table, parts
 from rankfall.measure.context import Context
 from rankfall.report.published_numbers import PAPER, published_numbers
 from rankfall.report.schema import CELL_COLUMNS, MODEL_COLUMNS
@@ -168,7 +168,6 @@ class Searched:
         self.unfinished = (frame.status != "done").to_numpy() if self.of_cells else np.zeros(len(frame), bool)
         self.known = (frame.status != "missing").to_numpy() if self.of_cells else np.ones(len(frame), bool)
         self.met = cache(self._met)
-        self.column = cache(self._column)
         self.groups = cache(self._groups)
 
     def _met(self, name: str, wanted: str) -> np.ndarray:
@@ -177,7 +176,7 @@ class Searched:
         fits: np.ndarray = values.isin([value for value in values.dropna().unique() if reads(value, wanted)]).to_numpy()
         return fits if name in CELL else fits | self.unfinished
 
-    def _column(self, name: str) -> Series:
+    def column(self, name: str) -> Series:
         """Return a column as floats, with NaN for nulls."""
         return self.frame[name].astype("Float64").astype(float)
 
@@ -218,15 +217,7 @@ def equals(cell: Any, wanted: str) -> bool:
 def _exactly(text: str) -> tuple[Any, dict[str, Any]]:
     """Return the name and options of a component; texts of numbers are converted."""
     name, options = parts(text.replace('"', ""))
-    return _number(name), {key: _number(option) for key, option in options.items()}
-
-
-def _number(text: str) -> Any:
-    """Return a text as a float if it is a number."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
+    return as_number(name), {key: as_number(option) for key, option in options.items()}
 
 
 def write_cell(value: Any) -> str:

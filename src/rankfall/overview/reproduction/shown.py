@@ -59,8 +59,8 @@ def say_published(read: ReadIfThere) -> tuple[str, str]:
     judged = table[table.holds.notna()]
     holds, others = int(judged.holds.astype(bool).sum()), int(table.holds.isna().sum())
     return (
-        f"{holds} of {many(len(judged), 'comparison')} {'does' if holds == 1 else 'do'}, at the sizes and settings of this run; "
-        f"{many(others, 'published number')} {'was' if others == 1 else 'were'} not measured here.",
+        f"{holds} of {many(len(judged), 'comparison')} do, at the sizes and settings of this run; "
+        f"published numbers without a counterpart here: {others}.",
         "",
     )
 
@@ -92,23 +92,22 @@ def figure(read: Read, *, most: int = MOST) -> Picture:
     misses = worst(missed)
     shown = misses.head(most)
     counts = measured.groupby(["source_name", "outcome"]).size().unstack(fill_value=0)
-    any_alike = bool(measured.at_published.any())
     heights = [0.24 * max(2, len(counts)) + 0.5, 0.4 * max(2, len(shown)) + 0.5 if len(shown) else 0.2]
     figure, axes = canvas(2, 1, WIDTH, sum(heights) + 0.9, height_ratios=heights)
     bars(axes[0][0], counts)
-    draw_list(axes[1][0], shown, any_alike)
+    draw_list(axes[1][0], shown)
     below(figure, collect_labels([axes[0][0], axes[1][0]]), 3)
     return Picture(
         figure,
-        f"{say_count(table)} {say_misses(misses, len(missed), most) if any_alike else ''}".strip(),
+        describe_comparisons(measured, numbered, misses),
         numbered.sort_values(["experiment", "name", "setting"]),
     )
 
 
 def experiment(row: Any) -> str:
     """Return the paper and the place in it where a number appears."""
-    place = row.place.partition(";")[0]
-    return ", ".join(filter(None, (row.source, "curves by layer" if CURVES in row.name else place)))
+    place = "curves by layer" if CURVES in row.name else row.place.partition(";")[0]
+    return ", ".join(filter(None, (row.source, place)))
 
 
 def why(row: Any) -> str:
@@ -155,58 +154,42 @@ def bars(panel: Axes, counts: DataFrame) -> None:
     panel.grid(visible=False, axis="y")
 
 
-def draw_list(panel: Axes, shown: DataFrame, any_alike: bool) -> None:
-    """Draw a row per number: the published number as a ring, ours as a dot, and why it misses. `any_alike`: whether anything is compared
-    at the published settings."""
+def draw_list(panel: Axes, shown: DataFrame) -> None:
+    """Draw a row per number: the published number as a ring, ours as a dot, and why it misses."""
     low, high = FRAME
     names = [f"{textwrap.fill(text, 48)}\n({source})" for text, source in zip(shown.what, shown.source_name)]
     for place, row in enumerate(shown.itertuples()):
-        published, ours = (
-            min(max(value, low), high) for value in (row.published, row.ours if row.ours == row.ours else row.published)
-        )
+        measured = row.ours == row.ours
+        published, ours = np.clip([row.published, row.ours if measured else row.published], low, high)
         y = len(names) - 1 - place
         panel.plot([published, ours], [y, y], color="#bbbbbb", linewidth=1, zorder=1)
         panel.plot(
             [published], [y], "o", color=CHANCE, fillstyle="none", markersize=6, label="" if place else "published"
         )
         marker = "<" if row.ours < low else ">" if row.ours > high else "o"
-        if row.ours == row.ours:
+        if measured:
             panel.plot([ours], [y], marker, color=RED, markersize=4.5, label="" if place else "ours")
         panel.text(high + 0.08, y, row.reason, fontsize=6.5, va="center")
     panel.set_yticks(range(len(names)), names[::-1], fontsize=7)
     panel.set(ylim=(-0.6, len(names) - 0.4), xlim=(low - 0.05, high + 1.5), xlabel="value, difference or ratio")
     panel.set_xticks([-0.5, 0, 0.5, 1, 1.5])
-    without = "nothing misses at the published settings" if any_alike else ""
-    panel.set_title("worst misses at the published settings" if names else without)
-    panel.set_axis_on() if names else panel.set_axis_off()
+    panel.set_title(f"{len(names)} worst misses at the published settings")
+    if not names:
+        panel.set_axis_off()
     panel.grid(visible=False, axis="y")
 
 
-def say_count(table: DataFrame) -> str:
-    """Say how many comparisons hold, at the published settings and at other sizes, trainings or texts."""
-    measured = table[table.holds.notna()]
-    others = table[table.holds.isna()].name.nunique()
-    unmeasured = f"{many(others, 'published number')} {'is' if others == 1 else 'are'} not measured in this run"
-    if measured.empty:
-        return f"Nothing of this run is compared with a published number: {unmeasured}."
-    held, alike = measured.holds.astype(bool), measured.at_published.astype(bool)
-    return (
-        f"{int(held.sum())} of {len(measured)} comparisons with published numbers hold, "
-        f"{f'{int((held & alike).sum())} of {int(alike.sum())}' if alike.any() else 'none of which is'} "
-        f"at the published settings. Above: by paper, the largest share of misses first ({unmeasured})."
+def describe_comparisons(measured: DataFrame, numbered: DataFrame, misses: DataFrame) -> str:
+    """Say how many comparisons hold, at the published settings and at other sizes, trainings or texts, and which misses most."""
+    alike = measured[measured.at_published]
+    unmeasured = many(numbered[numbered.holds.isna()].name.nunique(), "published number")
+    text = (
+        f"{measured.holds.sum()} of {many(len(measured), 'comparison')} with published numbers hold, {alike.holds.sum()} of "
+        f"{len(alike)} at the published settings. Above: by paper, the largest share of misses first ({unmeasured} not measured in "
+        f"this run). Below: the misses there, of {many(len(misses), 'number')}, the worst first"
     )
-
-
-def say_misses(misses: DataFrame, comparisons: int, most: int) -> str:
-    """Describe the misses at the published settings: the number of comparisons, and of published numbers, which may have several
-    settings."""
     if misses.empty:
-        return "Nothing misses at the published settings."
+        return f"{text}."
     first = misses.iloc[0]
-    ours = "none" if first.ours != first.ours else f"{first.ours:.3g}"
-    more = f", the {most} worst drawn below" if len(misses) > most else ", drawn below"
-    return (
-        f"{comparisons} {'misses' if comparisons == 1 else 'miss'} at the published settings, of {len(misses)} "
-        f"number{'s' * (len(misses) != 1)}{more}. The worst is {first.what} ({first.source_name}): published {first.published:.3g}, "
-        f"ours {ours}, {first.reason}."
-    )
+    numbers = f"published {first.published:.3g}, ours {first.ours:.3g}, {first.reason}"
+    return f"{text}: {first.what} ({first.source_name}), {numbers}."

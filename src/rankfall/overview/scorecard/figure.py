@@ -9,9 +9,19 @@ import seaborn
 from rankfall.annotations import Axes, DataFrame, Read
 from rankfall.errors import RankfallError
 from rankfall.report.headlines import Headline
+from rankfall.report.labels import many
 from rankfall.report.quantities import STUDIES
 from rankfall.report.ranking import shade
-from rankfall.report.score_text import choose, is_equal, list_attainable, name_row, say_seeds, write_chance, write_score
+from rankfall.report.score_text import (
+    choose,
+    is_equal,
+    list_attainable,
+    name_row,
+    say_seeds,
+    score_grid,
+    write_chance,
+    write_score,
+)
 from rankfall.report.settings import Setting, rows_at, say_setting
 from rankfall.report.style import WIDTH, Picture, canvas
 
@@ -35,8 +45,6 @@ def scorecard(
     table = read("scorecard")
     if architectures:
         table = table[table.architecture.isin(architectures)]
-    if not len(table):
-        raise RankfallError("figure scorecard: it has no architecture, so there is nothing to draw")
     at, chosen = choose(table, numbers, setting, "figure scorecard")
     others = table.setting.nunique() - 1
     table = rows_at(table, at)
@@ -59,8 +67,8 @@ def scorecard(
 def draw(panel: Axes, table: DataFrame, shown: list[Headline], setting: Setting, across: bool) -> None:
     """Draw a square for each number, a column for each headline if `across`, else a row."""
     shades = np.array([shade(table, headline, setting) for headline in shown]).T
-    words: np.ndarray = np.array([[write_score(row, headline) for headline in shown] for _, row in table.iterrows()])
-    titles, names = [headline.title for headline in shown], [name_row(row) for _, row in table.iterrows()]
+    grid = score_grid(table, shown).iloc[: len(table)]
+    words, titles, names = grid.to_numpy(), [headline.title for headline in shown], list(grid.index)
     seaborn.heatmap(
         shades if across else shades.T,
         ax=panel,
@@ -91,9 +99,8 @@ def caption(
     table: DataFrame, setting: Setting, shown: list[Headline], equal: list[Headline], omitted: int, others: int
 ) -> str:
     """Describe what is shown and what is left out."""
-    count = f"{len(table)} architecture{'s' * (len(table) != 1)}"
-    more = f" {omitted} more of this setting are in the table." if omitted else ""
-    more += f" {others} other setting{'s are' if others > 1 else ' is'} in the table." if others else ""
+    count = many(len(table), "architecture")
+    more = f" In the table: {many(omitted, 'more row')} of this setting, {many(others, 'other setting')}."
     lost = [f"{name_row(row)} ({row.done} of {row.cells})" for _, row in table[table.done < table.cells].iterrows()]
     chances = [f"{headline.title} {chance}" for headline in shown if (chance := write_chance(table, headline))]
     beside = f" Chance: {'; '.join(chances)}." if chances else ""

@@ -12,13 +12,14 @@ of an architecture.
 
 import re
 import statistics
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rankfall.annotations import DataFrame
 from rankfall.measure.context import Context
 from rankfall.report.headlines import Headline, headlines
-from rankfall.report.labels import many
+from rankfall.report.labels import few, many
 from rankfall.report.part_numbers import ByParts, by_parts, is_missing, row_of, text_or_none
 from rankfall.report.processors import describe_mixture
 from rankfall.report.ranking import read_seeds, write_seeds
@@ -28,7 +29,7 @@ NEEDS = "tables"
 TABLES = ["cells"]  # further tables of headlines are read if the run makes them
 FINDS = ["headline"]
 ROW = ["architecture", "design", "setting"]
-DECIMAL = re.compile(r"-?\d+\.\d+")  # in a reason: the part that differs between seeds
+REASONS = 3  # that a row lists
 RATE = re.compile(r", lr ([^,]+)")  # in the label of a setting, if the grid varies the learning rate
 Value = dict[str, Any]
 
@@ -70,14 +71,10 @@ def choose_rates(rows: Mapping[Any, Value]) -> Iterator[Value]:
 def about(part: DataFrame) -> dict[str, Any]:
     """Return the columns that identify a row: networks of one design at one setting."""
     first = part.iloc[0]
-    setting = {name: first[name] for name in ("setting", "task", "training", "dtype")}
     return {
-        "architecture": first.architecture,
-        "variant": first.variant,
-        **setting,
+        **{column: first[column] for column in ("architecture", "variant", "setting", "task", "training", "dtype")},
+        **{column: int(first[column]) for column in ("depth", "width")},
         "trained": bool(first.trained),
-        "depth": int(first.depth),
-        "width": int(first.width),
         "heads": None if first.heads == "none" else int(first.heads),
         **{column: text_or_none(first[column]) for column in MADE_OF},
         "cells": len(part),
@@ -123,7 +120,7 @@ def mean(headline: Headline, cells: DataFrame) -> Value:
     numberless = done[done.number.isna()]
     if len(numberless):
         reasons = [why if isinstance(why, str) and why else "its rows have no such number" for why in numberless.why]
-        return leave_empty(headline, say_reasons(reasons, len(done)), **columns)
+        return leave_empty(headline, count_reasons(reasons, len(done)), **columns)
     shared = headline.counted != "seed"  # seeds of an architecture share its readings
     by_seed = (
         read_seeds(done.readings.iloc[0]) if shared else dict(zip(done.seed.astype(int), done.number.astype(float)))
@@ -141,35 +138,16 @@ def mean(headline: Headline, cells: DataFrame) -> Value:
 
 
 def say_lost(cells: DataFrame) -> str:
-    """Say how many seeds are not done, by status, and the first reason, with the number of seeds that have it if not all do."""
+    """Say how many seeds are not done, by status and reason."""
     others = cells[cells.status != "done"]
-    if not len(others):
-        return ""
-    counts = ", ".join(f"{count} {status}" for status, count in others.status.value_counts().sort_index().items())
-    why = next((str(reason) for reason in others.reason if reason), "")
-    count_alike = int((others.reason == why).sum())
-    why = f": {why}" + f" ({count_alike} of them)" * (count_alike < len(others)) if why else ""
-    return f"{counts} of {many(len(cells), 'seed')}{why}"
+    reasons = [f"{status}: {why}" if why else status for status, why in zip(others.status, others.reason)]
+    return count_reasons(reasons, len(cells))
 
 
-def say_reasons(reasons: list[str], seeds: int) -> str:
-    """Say why seeds have no number: the first reason with its number of seeds, and the other reason, or how many seeds have others. Reasons
-    that differ only in numbers count as one, `the network itself is 0.03 to 0.05 below chance`."""
-    if seeds == 1:
-        return reasons[0]
-    kinds: dict[str, list[str]] = {}
-    for why in reasons:
-        kinds.setdefault(DECIMAL.sub("#", why), []).append(why)
-    (first, count), *others = ((span_numbers(texts), len(texts)) for texts in kinds.values())
-    elsewhere = len(reasons) - count
-    more = f"; in {elsewhere} more " + (others[0][0] if len(others) == 1 else "for other reasons") if others else ""
-    return f"{first} (in {count} of {seeds} seeds{more})"
-
-
-def span_numbers(texts: list[str]) -> str:
-    """Merge texts that differ only in their decimal numbers. Each number becomes the number or the range from least to largest."""
-    spans = iter([(min(numbers, key=float), max(numbers, key=float)) for numbers in zip(*map(DECIMAL.findall, texts))])
-    return DECIMAL.sub(lambda _: " to ".join(dict.fromkeys(next(spans))), texts[0])
+def count_reasons(reasons: list[str], seeds: int) -> str:
+    """List reasons, the most frequent first, each with the number of its seeds."""
+    counts = Counter(reasons).most_common()
+    return "; ".join(few([f"{why} (in {count} of {many(seeds, 'seed')})" for why, count in counts], REASONS))
 
 
 def number_of(value: Any) -> float | None:

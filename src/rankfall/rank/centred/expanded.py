@@ -15,7 +15,7 @@ example because a kink lies between rows, subtraction is used if it has enough d
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -81,8 +81,8 @@ def first_order(f: Map, base: Tensor, away: Tensor, along: Tensor, unequal: Tens
     """Return the order of the first derivative along R that differs between rows, the same for all members and samples."""
     for order in range(MOST + 1):
         relevant = unequal if order else torch.ones_like(unequal)
-        at_equal_rows = slope(f, base, *[along] * order)
-        size = torch.maximum(largest(at_equal_rows), largest(slope(f, away, *[along] * order)))
+        at_equal_rows, far = slopes_at(f, (base, away), *[along] * order)
+        size = torch.maximum(largest(at_equal_rows), largest(far))
         if not bool((size.isfinite() | ~relevant).all()):
             raise Unknown(f"derivative {order} is not finite: no centred form")
         share = largest(center_rows(at_equal_rows)) / size.clamp_min(torch.finfo(size.dtype).tiny)  # (K, B)
@@ -119,15 +119,22 @@ def remainder(f: Map, base: Tensor, state: State, along: Tensor, order: int) -> 
 
 def check_slopes(f: Map, base: Tensor, away: Tensor, along: Tensor) -> None:
     """Raise `Unknown` unless f is smooth enough at both places, with all the digits of its input."""
-    quotients = [(f(x + STEP * along) - f(x - STEP * along)) / (2 * STEP) for x in (base, away)]
+    values = slopes_at(f, [x + step * along for x in (base, away) for step in (STEP, -STEP)])
+    quotients = [(after - before) / (2 * STEP) for after, before in zip(values[::2], values[1::2])]
     # (K,); at equal rows alone it may vanish.
     size = torch.maximum(*(quotient.flatten(1).norm(dim=1) for quotient in quotients))
-    for x, quotient in zip((base, away), quotients):
-        if not bool(((slope(f, x, along) - quotient).flatten(1).norm(dim=1) <= SLOPE * size).all()):
+    for derivative, quotient in zip(slopes_at(f, (base, away), along), quotients):
+        if not bool(((derivative - quotient).flatten(1).norm(dim=1) <= SLOPE * size).all()):
             raise Unknown(
                 "its slope is not its derivative, as where a gradient is cut, numbers are rounded to single precision, or equal rows lie "
                 "on a kink: no centred form"
             )
+
+
+def slopes_at(f: Map, points: Sequence[Tensor], *along: Tensor) -> tuple[Tensor, ...]:
+    """Return the derivatives of f at each point (K, B, S + T, D) along these directions. Points are further samples of one call."""
+    directions = (torch.cat([direction] * len(points), 1) for direction in along)
+    return slope(f, torch.cat(list(points), 1), *directions).chunk(len(points), 1)
 
 
 def center_rows(rows: Tensor) -> Tensor:

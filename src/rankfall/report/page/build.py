@@ -156,8 +156,9 @@ def script() -> str:
 def describe_missing(lacks: Mapping[str, str]) -> str:
     """Return a sentence that lists the missing tables and figures with reasons, or an empty text if none is missing."""
     items = "; ".join(html.escape(f"{name}: {why.removeprefix(f'{name}: ')}") for name, why in lacks.items())
-    count = "1 table or figure" if len(lacks) == 1 else f"{len(lacks)} tables or figures"
-    return f' <strong id="lacks">This page lacks {count} that could not be made. {items}.</strong>' if lacks else ""
+    return (
+        f' <strong id="lacks">This page lacks what could not be made ({len(lacks)}): {items}.</strong>' if lacks else ""
+    )
 
 
 def relabel(frame: DataFrame) -> DataFrame:

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rankfall.annotations import DataFrame
-from rankfall.report.headlines import Headline, by_name
-from rankfall.report.labels import join, many
+from rankfall.report.headlines import by_name
+from rankfall.report.labels import many, span_counts
 from rankfall.report.page.question import Question, Read
 from rankfall.report.processors import describe_mixture
 from rankfall.report.quantities import declarations_of
-from rankfall.report.settings import DESIGN, Setting, rows_at, settings_in
+from rankfall.report.settings import DESIGN, rows_at, settings_in
 
 ASKED = ("rank", "position", "identity")  # the three questions
 SHOWN = 5  # findings that the page shows at first
@@ -30,18 +30,18 @@ class Finding:
     seeds: str = ""
 
 
-def findings(read: Read, setting: Setting | None = None) -> list[Finding]:
-    """Return the answers to all questions that the tables can answer, most important first. `setting`: the setting of all networks."""
+def findings(read: Read) -> list[Finding]:
+    """Return the answers to all questions that the tables can answer, most important first."""
     answers: list[Finding] = []
     for question in declarations_of("sentence"):
         if isinstance(question, Question):
-            answers += answer(question, read, setting)
+            answers += answer(question, read)
         elif (sentence := question.say(read))[0]:
             answers.append(Finding(question.name, sentence[0], question.study, sentence[1]))
     return answers
 
 
-def answer(question: Question, read: Read, setting: Setting | None) -> Iterator[Finding]:
+def answer(question: Question, read: Read) -> Iterator[Finding]:
     """Yield the answer to a question about the networks of a setting, if there is one."""
     scores = read("scorecard")
     if scores is None:
@@ -52,17 +52,11 @@ def answer(question: Question, read: Read, setting: Setting | None) -> Iterator[
     if not len(answered):
         return
     counts = answered[answered[list(question.numbers)].notna().any(axis=1)].setting.value_counts()
-    chosen = setting or max(settings_in(answered, headlines), key=lambda candidate: counts.get(candidate.label, 0))
+    chosen = max(settings_in(answered, headlines), key=lambda candidate: counts.get(candidate.label, 0))
     rows = rows_at(answered, chosen)
-    if len(rows) and (sentence := question.say(rows, chosen)):
-        yield Finding(question.name, sentence, question.study, chosen.label, count_seeds(rows, headlines))
-
-
-def count_seeds(rows: DataFrame, headlines: Sequence[Headline]) -> str:
-    """Write the number of seeds, or of readings, of the numbers of these rows."""
-    counts = sorted({int(count) for headline in headlines for count in rows[f"{headline.name}_seeds"].dropna()})
-    largest = many(counts[-1], headlines[0].counted) if counts else ""
-    return largest if len(counts) < 2 else f"{counts[0]} to {largest}"
+    if sentence := question.say(rows, chosen):
+        seeds = [count for headline in headlines for count in rows[f"{headline.name}_seeds"].dropna()]
+        yield Finding(question.name, sentence, question.study, chosen.label, span_counts(seeds, headlines[0].counted))
 
 
 def choose_findings(answers: Sequence[Finding]) -> list[Finding]:
@@ -89,27 +83,19 @@ def was_run(cells: DataFrame) -> str:
     """Return sentences on the numbers of networks, architectures, tasks and seeds, and on how training ended."""
     if not len(cells):
         return "No cells: what was measured needs no network of the grid."
-    done = (cells.status == "done").sum()
-    ends = [f"{count} {status}" for status, count in cells.status.value_counts().items() if status != "done"]
+    ended = ", ".join(f"{count} {status}" for status, count in cells.status.value_counts().sort_index().items())
     minutes = cells.seconds[cells.epochs > 0].fillna(0).sum() / 60
     seeds = cells.groupby(["task", "architecture", "training"]).seed.nunique().max()
     hosts = ", ".join(sorted(cells.device.dropna().unique()))
-    trained = int((cells.epochs > 0).sum())
-    ended = "All are done" if done == len(cells) else f"{done} {'is' if done == 1 else 'are'} done, {', '.join(ends)}"
-    untrained = join(sorted(cells.training[cells.epochs == 0].unique())) if trained < len(cells) else ""
-    untouched = f" and the others left at their random initial weights (training {untrained})" if untrained else ""
-    how = f"{trained} of them" if untouched else "all"
-    kinds = describe_mixture(cells)
+    trainings = ", ".join(
+        f"{len(part)} of training {name}" + " (random initial weights)" * (not part.epochs.any())
+        for name, part in cells.groupby("training")
+    )
+    kinds, names = describe_mixture(cells), cells.architecture.nunique()
+    variants = len(cells[["architecture", *cells.columns.intersection(DESIGN)]].drop_duplicates())
     mixed = f" They are {kinds}, whose last digits differ; means over seeds may mix them." if kinds else ""
     return (
-        f"{many(len(cells), 'small network')} of {count_architectures(cells)} on "
-        f"{many(cells.task.nunique(), 'task')}, up to {many(int(seeds), 'random seed')} each, {how} trained{untouched}. "
+        f"{many(len(cells), 'small network')} of {many(names, 'architecture')} in {many(variants, 'variant')} on "
+        f"{many(cells.task.nunique(), 'task')}, up to {many(int(seeds), 'random seed')} each: {trainings}. "
         f"{ended}; training took {minutes:.1f} minutes by the clock, summed over its jobs ({hosts}).{mixed}"
     )
-
-
-def count_architectures(cells: DataFrame) -> str:
-    """Write the number of architectures by name, and of their variants if the grid sets parts of them."""
-    names = cells.architecture.nunique()
-    variants = len(cells[["architecture", *cells.columns.intersection(DESIGN)]].drop_duplicates())
-    return many(names, "architecture") + f" in {variants} variants" * (variants > names)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 
 from rankfall import components
 from rankfall.annotations import DataFrame, Series
-from rankfall.errors import RankfallError
 from rankfall.filters import parts
 from rankfall.report.headlines import headlines
 from rankfall.report.looks import label
@@ -70,26 +69,12 @@ WORDS = {
 }
 
 
-LACKS = {
-    "residual": "skip connections",
-    "mlp": "MLPs",
-    "norm": "norms",
-    "position": "position encoding",
-    "mask": "mask",
-    "sentinels": "special tokens",
-}
-
-
 def say_architecture(cells: DataFrame) -> str:
     """Write the parts of an architecture, with all values of a part that the grid varies."""
     values = {kind: sorted({str(value) for value in cells[kind].dropna()}) for kind in MADE_OF}
-    lacks = [f"no {noun}" for kind, noun in LACKS.items() if values[kind] == ["none"]]
-    present = [
-        f"{kind.replace('_', ' ')} {' or '.join(map(short, names))}"
-        for kind, names in values.items()
-        if names not in ([], ["none"])
-    ]
-    return ", ".join([*present, *lacks])
+    return ", ".join(
+        f"{kind.replace('_', ' ')} {' or '.join(map(short, names))}" for kind, names in values.items() if names
+    )
 
 
 def short(value: str) -> str:
@@ -102,10 +87,7 @@ def short(value: str) -> str:
 def say_component(kind: str, value: str) -> str:
     """Return the first sentence of the docstring of a component's file."""
     name = parts(value)[0]
-    try:
-        described = components.describe(kind, name)
-    except (RankfallError, OSError):
-        return f"a {kind} that is no longer available"
+    described = components.describe(kind, name)
     if described is None:
         return "what fits the task"
     # A file of ours has one component, which its docstring explains; one of a user's may have several.

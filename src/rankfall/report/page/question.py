@@ -8,7 +8,7 @@ from typing import Any
 
 from rankfall.annotations import DataFrame, Series
 from rankfall.report.headlines import Headline, by_name
-from rankfall.report.labels import AT_FLOOR, join, write_float
+from rankfall.report.labels import AT_FLOOR, few, join, write_float
 from rankfall.report.part_numbers import is_missing
 from rankfall.report.ranking import (
     UNDECIDED,
@@ -167,7 +167,7 @@ def quote_name(row: Series) -> str:
 
 def list_names(names: list[str], most: int = NAMED) -> str:
     """Join the first names, followed by the number of the others."""
-    return join(names[:most] + ([f"{len(names) - most} more"] if len(names) > most else []))
+    return join(few(names, most))
 
 
 def percent(value: float) -> str:

@@ -20,7 +20,7 @@ from rankfall.errors import RankfallError
 from rankfall.report.headlines import headlines
 from rankfall.report.page.chart import Chart
 from rankfall.report.part_numbers import by_parts, row_of
-from rankfall.report.selection import select
+from rankfall.report.selection import reasons_of, select
 
 # Columns that the page looks up by the cell's key.
 CELL = ("task", "training", "depth", "seed", "architecture", "setting", "apart")
@@ -76,11 +76,10 @@ def level_rows(chart: Chart, table: DataFrame, where: Mapping[str, Any]) -> Data
 def select_missing(chart: Chart, table: DataFrame) -> DataFrame:
     """Return the points at which a chart's table has no value, with the reason `why`."""
     table = select_rows_of_chart(chart, table)
-    none = table[table[chart.measured].isna() & table[chart.x].notna()].assign(why="")
-    for name in (f"{chart.measured}_reason", "value_reason", "refused"):
-        if name in none:
-            none["why"] = none.why.where(none.why != "", none[name].fillna(""))
-    return none[[*distinguishing_columns(chart, table), "why"]].drop_duplicates()
+    none = table[table[chart.measured].isna() & table[chart.x].notna()]
+    return none.assign(why=reasons_of(none, chart.measured))[
+        [*distinguishing_columns(chart, table), "why"]
+    ].drop_duplicates()
 
 
 def encode(frame: DataFrame, cells: Mapping[str, int] | None = None) -> dict[str, Any]:
@@ -106,11 +105,10 @@ def encode_column(values: Series) -> dict[str, Any]:
         for place in np.flatnonzero(~np.isfinite(floats)):
             plain[place] = None if math.isnan(plain[place]) else "inf" if plain[place] > 0 else "-inf"
         return {"values": plain}
-    if values.dtype == "Int64":
-        return {"values": values.astype(object).where(values.notna(), None).tolist()}
+    objects = values.astype(object).where(values.notna(), None)
     if pd.api.types.is_integer_dtype(values.dtype):
-        return {"values": values.tolist()}
-    places, distinct = pd.factorize(values.astype(object).where(values.notna(), None), use_na_sentinel=False)
+        return {"values": objects.tolist()}
+    places, distinct = pd.factorize(objects, use_na_sentinel=False)
     return {"of": [None if value is None or value != value else value for value in distinct], "values": places.tolist()}
 
 
@@ -156,11 +154,6 @@ def pack(value: Any) -> str:
 def compress(text: str) -> str:
     """Compress a text and encode it in base64."""
     return base64.b64encode(zlib.compress(text.encode(), 6)).decode()
-
-
-def unpack(text: str) -> Any:
-    """Decode the text of `pack`."""
-    return json.loads(zlib.decompress(base64.b64decode(text)))
 
 
 def share_values(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -124,7 +124,8 @@ SCORECARD = (
     "Select a heading to sort, a name for its parts, a number for its definition and networks.</p>"
     '<div class="controls"><label>setting<select id="score-setting"></select></label>'
     '<label>numbers<select id="score-part"></select></label>'
-    '<label>show architectures with<input type="search" id="score-search" placeholder="name"></label><span id="score-link"></span></div>'
+    '<label>show architectures with<input type="search" id="score-search" placeholder="any setting"></label>'
+    '<span id="score-link"></span></div>'
     '<div class="score" role="region" aria-label="Scorecard"><table id="scorecard-table"></table></div>'
     '<p class="hint" id="score-count" role="status"></p>'
     '<details id="pairs"><summary>Compare two architectures, seed by seed</summary><div class="controls"><label>architecture'

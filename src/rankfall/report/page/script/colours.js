@@ -22,18 +22,16 @@ function hue(at) {
 const SPARE = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#7B4EA3", "#A89200", "#882255", "#2A9D8F", "#8C564B", "#332288"];
 // Of an architecture, the same everywhere; where two lines of a chart would share one, the second has a spare one. No two are alike.
 function paint(lines) {
-  const wanted = lines.map((line) => DATA.colours[line]), taken = new Set(wanted), given = new Set(), found = {};
-  const spares = (function* () { yield* SPARE; for (let at = 0; ; at++) yield hue(at); })();
-  const another = () => {
-    let one;
-    for (let tries = 0; tries < 1000; tries++) if (!taken.has((one = spares.next().value)) && !given.has(one)) break; // there are but so many
-    return one;
-  };
-  lines.forEach((line, at) => {
-    const colour = !wanted[at] || given.has(wanted[at]) ? another() : wanted[at];
+  const taken = new Set(lines.map((line) => DATA.colours[line])), given = new Set(), found = {};
+  const spares = (function* () {
+    for (const colour of SPARE) if (!taken.has(colour)) yield colour;
+    for (let at = 0; ; at++) if (!taken.has(hue(at))) yield hue(at);
+  })();
+  for (const line of lines) {
+    const own = DATA.colours[line], colour = own && !given.has(own) ? own : spares.next().value;
     given.add(colour);
     found[line] = shown(colour);
-  });
+  }
   return found;
 }
 // Of squares: from paper to blue, and blue is what keeps more, as in the scorecard; from paper to grey where neither end is better.

@@ -8,9 +8,8 @@ class Panel {
   // `plain`: without menus, as the page's first picture.
   constructor(box, chart, { plain = false } = {}) {
     Object.assign(this, { box, chart, plain, get: columns(chart.data), off: new Set(), chosen: {}, mode: "mean", scale: chart.scale, menus: [], fixed: [], colours: {} });
-    const cell = this.get.cell;
     this.field = (name) => this.fieldOf(this.get, name);
-    this.lineOf = cell && chart.line === "architecture" ? (row) => CELLS[cell(row)].label : this.field(chart.line);
+    this.lineOf = this.linesOf(this.get);
     this.x = chart.kind === "points" ? this.lineOf : this.get[chart.x];
     this.y = this.get[chart.measured];
     if (plain) this.begin(box.dataset.setting); else this.recall();
@@ -20,6 +19,10 @@ class Panel {
   // A column, or a field of the cell that a row is of.
   fieldOf(get, name) {
     return get.cell && !get[name] ? (row) => CELLS[get.cell(row)][name] : get[name];
+  }
+  // The line of a row.
+  linesOf(get) {
+    return this.fieldOf(get, get.cell && this.chart.line === "architecture" ? "label" : this.chart.line);
   }
   // The menus of a setting.
   begin(setting) {
@@ -158,7 +161,7 @@ class Panel {
     for (const about of marks.length ? this.chart.beside : []) {
       if (about.column) for (const row of this.rows()) add(about, String(this.lineOf(row)), this.chart.kind === "lines" ? this.x(row) : null, this.get[about.column](row));
       else {
-        const get = columns(about.rows), line = get.cell && this.chart.line === "architecture" ? (row) => CELLS[get.cell(row)].label : this.fieldOf(get, this.chart.line);
+        const get = columns(about.rows), line = this.linesOf(get);
         for (const row of this.rows(about.rows, get)) add(about, String(line(row)), null, get[this.chart.measured](row));
       }
     }
@@ -298,7 +301,7 @@ class Panel {
   lacking() {
     const { lacking } = this.chart, get = columns(lacking), reasons = new Map();
     if (!lacking.rows) return "";
-    const line = get.cell && this.chart.line === "architecture" ? (row) => CELLS[get.cell(row)].label : this.fieldOf(get, this.chart.line);
+    const line = this.linesOf(get);
     for (const row of this.rows(lacking, get)) {
       const why = get.why(row) || "the table has no value", at = reasons.get(why) || reasons.set(why, { count: 0, lines: new Set() }).get(why);
       at.count += 1;

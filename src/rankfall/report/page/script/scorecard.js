@@ -1,6 +1,7 @@
 // ---- the scorecard: the architectures of one setting, since numbers of two are not compared ----
 
 const SCORES = 300; // rows of the scorecard at once
+const SETTINGS = 4; // other settings that a search names at most
 const NAME = 150, NUMBER = 76; // least pixels of a column of names, and of numbers
 
 const titled = (row) => (row.variant ? `${row.architecture} (${row.variant})` : row.architecture);
@@ -97,12 +98,23 @@ function showScores(every, rows, setting, heads, search) {
   const asked = VIEW.get("score.sort") || "residual_last", at = numbers.findIndex((one) => one.name === asked.replace(/^-/, "")) + 1;
   const view = sortable(byId("scorecard-table"), [name, ...numbers], rows, { sort: [at, asked.startsWith("-")], head: studies, most: SCORES, sorted: (one, down) => VIEW.set("score.sort", (down ? "-" : "") + (one.name || "architecture")) });
   const filter = () => {
-    const text = search.value.toLowerCase(), kept = rows.filter((row) => titled(row).toLowerCase().includes(text));
+    const text = search.value.toLowerCase(), named = (row) => titled(row).toLowerCase().includes(text), kept = rows.filter(named);
     byId("score-count").textContent = `${kept.length} of ${plural(rows.length, "architecture")} at this setting` + (kept.length > SCORES ? `, the first ${SCORES} are shown: type a part of a name` : "");
+    if (text) byId("score-count").append(...elsewhere(every.filter((row) => row.setting !== setting && named(row))));
     view.show(kept);
   };
   search.oninput = () => { filter(); VIEW.set("score.name", search.value); };
   filter();
+}
+
+// Buttons that lead to the other settings of architectures, since a new one is often not at the setting that the page begins with.
+function elsewhere(rows) {
+  const select = (label) => { byId("score-setting").value = label; byId("score-setting").dispatchEvent(new Event("change")); };
+  const parts = unique(rows.map((row) => row.setting)).slice(0, SETTINGS).map((label) => {
+    const names = rows.filter((row) => row.setting === label).map(titled);
+    return [`; ${few(names, 3)} at `, make("button", { type: "button", "data-setting": label, onclick: () => select(label) }, label)];
+  });
+  return parts.flat();
 }
 
 function showMakeup(row, setting, heads) {
