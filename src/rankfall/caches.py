@@ -18,7 +18,6 @@ from rankfall.disk import cache_home, engine_home
 DAY = 86_400.0  # seconds
 AGE = 60 * DAY  # without use
 LOCK = "lock"
-GONE = ".gone-"  # a folder that is being removed
 
 
 def use(path: Path) -> None:
@@ -65,10 +64,7 @@ def _remove(path: Path) -> bool:
         if path.is_symlink() or not path.is_dir():
             path.unlink()
             return True
-        if path.name.startswith(GONE):  # left by a process that was killed during a removal
-            shutil.rmtree(path)
-            return True
-        aside = path.with_name(f"{GONE}{os.getpid()}-{path.name}")
+        aside = path.with_name(f".gone-{os.getpid()}-{path.name}")
         with (path / LOCK).open("a") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.rename(path, aside)

@@ -82,15 +82,9 @@ def locate(kind: str, name: str) -> Location | None:
         return _locate_external(name)
     if kind in OF_A_STUDY:
         return locate_in_quantity(kind, name) if "." in name else locate_in_study(kind, name)
-    locations = [] if name.startswith("_") else _own_locations(kind, name)
-    for location in locations:
-        if os.path.isfile(location.file):  # not cached: the file may vanish
-            if (
-                location is not locations[0]
-            ):  # tried first next time: a plan locates components a hundred thousand times
-                locations.remove(location)
-                locations.insert(0, location)
-            return location
+    location = _own_location(kind, name)
+    if not name.startswith("_") and os.path.isfile(location.file):  # not cached: the file may vanish
+        return location
     if name in names(kind):
         return None
     raise RankfallError(f"unknown {kind} {name!r}")
@@ -123,8 +117,6 @@ def describe_columns(table: str) -> Description | None:
     try:
         return describe("table", table)
     except NotDefined:
-        if "." not in table:
-            raise
         locate("measure", table)
         return None
 
@@ -192,20 +184,17 @@ def declares(kind: str, module: str) -> bool:
         location = locate(kind, module)
     except RankfallError:
         return False
-    if location is None:
-        return False
-    return location.file.name == OWN_FILES.get(kind) or defines(location.file, OF_A_STUDY[kind])
+    return location is not None and (
+        location.file.name == OWN_FILES.get(kind) or defines(location.file, OF_A_STUDY[kind])
+    )
 
 
 @functools.lru_cache(maxsize=4096)
-def _own_locations(kind: str, name: str) -> list[Location]:
-    """Return the possible locations of a component of this package. `locate` moves the last match to the front of this cached list."""
-    attributes = (name, camel(name) + camel(kind), camel(name))
-    files = (pattern.replace("*", name) for pattern in KINDS[kind])
-    return [
-        Location(f"rankfall.{file.removesuffix('.py').replace('/', '.')}", Path(__file__).parent / file, attributes)
-        for file in files
-    ]
+def _own_location(kind: str, name: str) -> Location:
+    """Return the location of a part of a cell in this package, whose kind has one pattern. It may not exist."""
+    file = KINDS[kind][0].replace("*", name)
+    module = f"rankfall.{file.removesuffix('.py').replace('/', '.')}"
+    return Location(module, Path(__file__).parent / file, (name, camel(name) + camel(kind), camel(name)))
 
 
 def _locate_external(name: str) -> Location:

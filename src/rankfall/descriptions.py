@@ -203,12 +203,9 @@ def _answers(path: Path) -> Iterator[tuple[ComponentRequest, Answer]]:
 
 
 def digest_file(path: str) -> str:
-    """Return the digest of a file, or an empty text if there is none."""
-    try:
-        stat = os.stat(path)
-        return _digest(path, stat.st_mtime_ns, stat.st_size)
-    except OSError:
-        return ""
+    """Return the digest of a file."""
+    stat = os.stat(path)
+    return _digest(path, stat.st_mtime_ns, stat.st_size)
 
 
 @functools.lru_cache(maxsize=8192)

@@ -1,7 +1,5 @@
 """Assertions for tests of models and components: one for each check of `rankfall check`, and `check_component("attention", Mine)`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

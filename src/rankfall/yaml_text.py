@@ -1,7 +1,6 @@
 """Reading and writing of YAML 1.2 (core schema): 1e-5 is a number, 2024-01-01 a text, 0o17 fifteen.
 
-A value that YAML 1.1 reads as another number, or as true or false, is ambiguous and raises an error that says what to write: `010` is 8 in
-version 1.1 and 10 in version 1.2, `1:30` is 90 or a text, `yes` is true or a text. `<<` merges as in version 1.1.
+A text that version 1.1 reads as something else, such as `yes`, is written in quotes. `<<` merges as in version 1.1.
 """
 
 import re
@@ -12,9 +11,7 @@ import yaml
 
 from rankfall.errors import RankfallError
 
-STR, INT, FLOAT, BOOL, NULL, MERGE = (
-    f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "merge")
-)
+INT, FLOAT, BOOL, NULL, MERGE = (f"tag:yaml.org,2002:{name}" for name in ("int", "float", "bool", "null", "merge"))
 # The tags of YAML 1.2, their patterns, and the characters with which a value may begin.
 CORE = [
     (BOOL, re.compile(r"true|True|TRUE|false|False|FALSE"), "tTfF"),
@@ -24,9 +21,6 @@ CORE = [
     (NULL, re.compile(r"~|null|Null|NULL|"), ["~", "n", "N", ""]),
     (MERGE, re.compile(r"<<"), "<"),
 ]
-OLD = yaml.SafeLoader("")  # version 1.1
-MEANT = {INT: OLD.construct_yaml_int, FLOAT: OLD.construct_yaml_float, BOOL: OLD.construct_yaml_bool}
-LONGEST = 60  # characters of a value that are shown
 
 
 class _Core(yaml.SafeLoader):
@@ -42,16 +36,11 @@ class _Core(yaml.SafeLoader):
             if not isinstance(key, str | int | float):
                 continue
             if key in seen:
-                raise _error(f"the key {key!r} is there twice", key_node)
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} is there twice", key_node.start_mark
+                )
             seen.add(key)
         return super().construct_mapping(node, deep)
-
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """Read a value. Raise an error if YAML 1.1 reads another one."""
-        value = super().construct_object(node, deep)
-        if isinstance(node, yaml.ScalarNode) and node.style is None:
-            _check_same(node, value, self.resolve(yaml.ScalarNode, node.value, (True, False)))
-        return value
 
 
 class _Dumper(yaml.SafeDumper):
@@ -82,25 +71,6 @@ def load(text: str) -> Any:
 def dump(value: Any) -> str:
     """Return a document that readers of YAML 1.1 and 1.2 read alike."""
     return yaml.dump(value, Dumper=_Dumper, sort_keys=False, width=100, default_flow_style=None)
-
-
-def _check_same(node: yaml.ScalarNode, value: Any, tag: str) -> None:
-    """Raise an error if version 1.1 reads a number, true or false, and version 1.2 reads another value."""
-    earlier_tag = OLD.resolve(yaml.ScalarNode, node.value, (True, False))
-    if earlier_tag not in MEANT or node.tag != tag:  # an explicit tag is unambiguous
-        return
-    earlier = MEANT[earlier_tag](yaml.ScalarNode(earlier_tag, node.value))
-    if type(earlier) is type(value) and (earlier == value or earlier != earlier):
-        return
-    shown = node.value if len(node.value) <= LONGEST else f"{node.value[:LONGEST]}..."
-    number = str(earlier).lower()
-    later, write = (f"the text '{shown}'", f"'{shown}' in quotes") if tag == STR else (str(value), str(value))
-    raise _error(f"{shown} is {number} in YAML 1.1 and {later} in YAML 1.2: write {number} or {write}", node)
-
-
-def _error(problem: str, node: yaml.Node) -> yaml.constructor.ConstructorError:
-    """Return an error of a document with its place."""
-    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
 
 
 def load_value(text: str, where: str) -> Any:

@@ -16,7 +16,7 @@ PLAN = "RANKFALL_PLAN"  # environment variable: the folder of the run's plan
 FILE = "RANKFALL_EVENTS"  # environment variable: the file to append to
 KEPT = (
     *("jobid", "job_id", "rule_name", "wildcards", "output", "log", "threads", "cores", "stats"),
-    *("done", "total", "exception", "config", "lacks", "no_page"),
+    *("done", "total", "exception", "lacks", "no_page"),
 )
 
 
@@ -46,6 +46,9 @@ def last_error(logs: Any) -> str | None:
 class LogHandler(LogHandlerBase):
     """Write the events of a run."""
 
+    writes_to_stream, writes_to_file, needs_rulegraph = False, False, False
+    has_filter, has_formatter = True, True
+
     def __post_init__(self) -> None:
         path = os.environ.get(FILE)
         self.file = open(path, "a", buffering=1, encoding="utf-8") if path else None  # noqa: SIM115
@@ -67,23 +70,3 @@ class LogHandler(LogHandlerBase):
             self.file.write(json.dumps(fields, default=str) + "\n")
         except OSError:  # a full disk must not end a run
             self.file = None
-
-    @property
-    def writes_to_stream(self) -> bool:
-        return False
-
-    @property
-    def writes_to_file(self) -> bool:
-        return False
-
-    @property
-    def has_filter(self) -> bool:
-        return True
-
-    @property
-    def has_formatter(self) -> bool:
-        return True
-
-    @property
-    def needs_rulegraph(self) -> bool:
-        return False

@@ -5,11 +5,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from rankfall.check.derivative import without_gradient, wrong_gradient
-from rankfall.check.heads import groups_of, heads_of
+from rankfall.check.derivative import trained, wrong_gradient
 from rankfall.check.hidden import is_visible
 from rankfall.check.named import FAIL, PASS, WARN
-from rankfall.check.reads import is_triangle, looks_random
+from rankfall.check.reads import groups_of, heads_of, is_triangle, looks_random
 from rankfall.check.report import check
 from rankfall.streams.examine import examine
 
@@ -257,7 +256,8 @@ def test_derivatives_of_a_quadratic_and_of_a_straight_through_estimator():
         assert (wrong is not None) == detach
         if wrong:  # the last layer gets half of its gradient
             assert wrong[0] == "layers.1.weight" and wrong[2] == pytest.approx(2 * wrong[1], rel=1e-4)
-        assert without_gradient(examined, examined.flows[0], weights) == set()
+        with trained(examined, examined.flows[0], weights) as silent:
+            assert silent == set()
 
 
 class Pairs(nn.Module):

@@ -6,8 +6,8 @@ import torch.nn.functional as F
 from torch import nn
 from transformers import AutoModel, BloomConfig
 
-from rankfall.check.heads import heads_first
 from rankfall.check.named import FAIL, PASS, WARN
+from rankfall.check.reads import heads_first
 from rankfall.check.report import check
 from rankfall.streams.examine import examine
 
@@ -103,6 +103,14 @@ class Lengths(Layers):
 class Numbers(Layers):
     def forward(self, tokens):
         return self.encode(tokens, tokens == 0)
+
+
+class Pooled(Numbers):
+    """Adds a mean over all tokens, padding as well, and returns tokens first."""
+
+    def forward(self, tokens):
+        x = super().forward(tokens)
+        return (x + x.mean(1, keepdim=True)).transpose(0, 1)
 
 
 class Zeroed(Layers):
@@ -201,6 +209,7 @@ SICK = {
     "a layer reads padding": (lambda: Layers(keep, lambda pad: None), (FULL, PAD), FAIL, "before layer 2, and not in it"),
     "rows of queries": (Queries, (FULL, PAD), FAIL, "on the axis of queries"),
     "masks of other samples": (lambda: Layers(keep, lambda pad: pad.roll(1, 0)), (FULL, PAD), FAIL, "do all layers get this mask"),
+    "tokens first, pooled over padding": (lambda: Pooled(keep, keep), X, FAIL, "is it pooled over padding"),
     "another number is hidden": (lambda: Numbers(keep, lambda pad: None), X, WARN, "if 0 is padding"),
     "memory": (lambda: Translator(False), (X, padded((9, 9, 9), 9)), WARN, "of argument 1 have another output"),
 }  # fmt: skip

@@ -15,7 +15,7 @@ pytest.importorskip("transformers")
 
 from tiny_models import tiny
 
-from rankfall.check.real import measure_model
+from rankfall.check.library import measure_model
 from rankfall.models.load import load
 from rankfall.models.source import PACKAGED, ModelSource, PackagedModel
 from rankfall.models.texts import Texts, batch_for

@@ -56,7 +56,7 @@ def test_chosen_columns_are_printed_as_latex_and_csv(results: Path, capsys: pyte
     assert {
         r"sorting & $0.3333$ \\",
         r"sorting &  \\",
-        r"a \textquotedbl{}quoted\textquotedbl{}, task & nan \\",
+        r"a \textquotedbl{}quoted\textquotedbl{}, task & -- \\",
     } <= set(lines)
     assert table(results, "datasets", "--csv", *chosen) == 0
     assert capsys.readouterr().out.splitlines()[0] == '"task","chance"'

@@ -48,5 +48,5 @@ def test_every_command_of_the_page_runs(command, folder, capsys, monkeypatch):
 def test_the_page_has_every_check_with_its_limits_and_their_origin():
     for check in all_checks():
         (row,) = re.findall(rf"^\| `{check.name}` \| (.*)\|$", PAGE, re.MULTILINE)
-        assert row.startswith(check.question)
+        assert row.startswith(check.explanation.partition("\n")[0])
         assert all(f"{limit:g}: {limit.meaning} *({limit.origin})*" in row for limit in check.limits)

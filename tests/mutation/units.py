@@ -189,7 +189,7 @@ def main(tree: str) -> None:
 
     sys.addaudithook(note)
     units = survey(Path.cwd())
-    codes = (job.code() for job in PlanJobs(make_plan(CONFIG)).all_jobs if job.kind != "page")
+    codes = (job.code for job in PlanJobs(make_plan(CONFIG)).all_jobs if job.kind != "page")
     used = {name.removeprefix("rankfall/") for code in codes for name in code if name.startswith("rankfall/")}
     print(json.dumps({**units, "opened": sorted(opened), "used": sorted(used & opened)}))
 

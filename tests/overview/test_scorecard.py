@@ -8,6 +8,8 @@ from cells_table import cell
 
 from rankfall.measure.context import Context
 from rankfall.overview.scorecard.measure import scorecard
+from rankfall.report.headlines import by_name
+from rankfall.report.part_numbers import by_parts, row_of
 from rankfall.report.schema import CELL_COLUMNS
 from rankfall.report.settings import name_settings
 
@@ -188,3 +190,13 @@ def test_the_best_learning_rate_of_each_architecture_is_one_more_setting() -> No
     }
     single = [one for one in cells if one["lr"] == 0.01]
     assert not [row for row in scores_of(cells=single) if "best" in row["setting"]]
+
+
+def test_a_component_that_no_measure_names_is_named() -> None:
+    """A normaliser of one's own had a blank order, and nothing said that a measure has to name it."""
+    parts = {"attention": "multihead", "normaliser": "l2", "position": "none", "mask": "none", "sentinels": "none"}
+    measured = parts | {"normaliser": "softmax", "block": "attention alone", "biases": True, "order": 3.0}
+    table = pd.DataFrame([measured | {"heads": 2, "uncertainty": 0.1, "draws": 8, "quantity": "res"}])
+    headline = by_name("order")
+    why = row_of(headline, by_parts(table, headline), parts | {"residual": "none"})
+    assert why == "the table has no normaliser l2: name it in the options of the measure orders"

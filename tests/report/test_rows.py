@@ -59,7 +59,7 @@ def test_measured_rows_are_of_cells_that_are_done_and_of_no_others(plan: Any) ->
 def test_every_file_of_rows_is_made_anew_when_the_code_of_rows_is_edited(plan: Any) -> None:
     jobs = [job for job in PlanJobs(plan).all_jobs if job.kind in ("data", "train", "measure", "table")]
     rows = {f"rankfall/report/{name}.py" for name in ("rows", "conform", "schema")}
-    assert jobs and not [job.key for job in jobs if not rows <= set(job.code())]
+    assert jobs and not [job.key for job in jobs if not rows <= set(job.code)]
 
 
 CONFIG = {

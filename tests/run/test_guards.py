@@ -19,7 +19,7 @@ import rankfall
 import thousandfold
 from rankfall import cli, components
 from rankfall.run import guards
-from rankfall.run.guards import NotInKey, Unproved, check_job, guard_job
+from rankfall.run.guards import Unproved, check_job, guard_job
 from rankfall.run.plan import make_plan
 from rankfall.run.store import Store
 from rankfall.trial.flags import read_flags
@@ -95,7 +95,7 @@ def call(**options: Any) -> float:
 
 
 def refusal() -> str:
-    with pytest.raises(NotInKey) as caught:
+    with pytest.raises(Unproved) as caught:
         compute()
     message = str(caught.value)
     assert message.count("\n  fix: ") == 1 and len(message.splitlines()) == 2

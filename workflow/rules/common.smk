@@ -90,7 +90,7 @@ def begin():
         lock_results(RUN.results)
     except RankfallError as error:
         sys.exit(f"error: {clean(str(error))}")
-    logger.info(None, extra={"event": "rankfall_began", "config": str(RUN.config)})
+    logger.info(None, extra={"event": "rankfall_began"})
     FORKS = start(RUN.config, RUN.about["threads"], RUN.kinds_here(workflow.local_exec))
 
 

@@ -4,25 +4,18 @@ Weights of attention become the identity, so that every token reads itself alone
 after each addition the sum is that of the untouched pass but for this token. A branch must then change the row of this token.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from rankfall.check.attention import HEADS, SDPA, named_arguments
-from rankfall.check.equal import change_entry
-from rankfall.check.orders import UntouchedPass, record_sums
-from rankfall.streams.arguments import in_float64
+from rankfall.check.attention import AttentionReader, BranchReads
+from rankfall.check.passes import HeldStates
 from rankfall.streams.axes import differs, entered
-from rankfall.streams.branches import PRODUCTS_OF_TWO
-from rankfall.streams.editor import run_through
 from rankfall.streams.examine import Examined
-from rankfall.streams.flow import Branch, Edits, Flow
-from rankfall.streams.record import PRODUCTS, SOFTMAX
+from rankfall.streams.flow import Branch, Flow
+from rankfall.streams.record import PRODUCTS
 
 FEWEST_TOKENS = 4
 # A row that holds a smaller share of a token beside parts of others is mixed. A token fills its row, or half of it beside a zero unit.
@@ -30,67 +23,44 @@ PIECE = 0.3
 ROW_READERS = PRODUCTS | {F.layer_norm, F.rms_norm}
 
 
-@dataclass
-class BranchReads:
-    """Hold what a branch that mixes tokens reads and returns in a pass."""
-
-    queries: Tensor | None = None  # (B, H, T, d), or with the heads behind the tokens
-    values: Tensor | None = None
-    alone: bool = True  # whether all weights of its attention are the identity
-    rows: list[Tensor] = field(default_factory=list)  # (..., D): inputs of its norms and linear maps
-    value: Tensor | None = None  # (S, T, D)
-
-
-@dataclass
-class Alignment:
-    """Hold the first branch that mixes up rows with a sentence, and the branches whose values follow their token alone."""
-
-    mixed: tuple[Branch, str] | None
-    alone: set[int]
-
-
 def entry_in_pieces(examined: Examined, flow: Flow) -> bool:
     """Return whether one number of a picture or film changes several rows of the first state, and each in few of its numbers."""
     pictures = [x for x in examined.arguments.tensors() if x.dim() > 3 and x.is_floating_point()]
-    if not pictures or any(
-        flow.width in x.shape for x in pictures
-    ):  # a depthwise map may act on features of the inputs
+    # a depthwise map may act on features of the inputs
+    if not pictures or any(flow.width in x.shape for x in pictures):
         return False
     apart = entered(examined.model, examined.arguments, flow)
     return apart is not None and in_pieces(flow.layout.to_rows(apart))
 
 
-def align_rows(examined: Examined, flow: Flow, tokens: int) -> Alignment:
-    """Change some tokens, one a pass, and compare the rows that change with those of the tokens."""
+def align_rows(examined: Examined, flow: Flow, tokens: int) -> tuple[tuple[Branch, str] | None, set[int]]:
+    """Change some tokens, one a pass, and compare the rows that change with those of the tokens.
+
+    Return the first branch that mixes up rows with a sentence, and the branches whose values follow their token alone.
+    """
     if tokens < FEWEST_TOKENS:
-        return Alignment(None, set())
-    before = record_sums(examined, flow)
-
-    def read(token: int | None) -> dict[int, BranchReads]:
-        return read_alone(examined, flow, before, token, tokens)
-
-    untouched = read(None)
+        return None, set()
+    held = HeldStates(examined, flow)
+    untouched = read_alone(held, None, tokens)
     alone = {number for number, reads in untouched.items() if reads.values is not None}
     for token in (tokens // 2, tokens // 2 + 1, tokens // 4):
-        changed = read(token)
+        changed = read_alone(held, token, tokens)
         for number, reads in untouched.items():
             branch, now = flow.branches[number], changed.get(number)
             if now is None:
                 continue
             if sentence := describe_mixing(reads, now, token, flow.width, tokens):
-                return Alignment((branch, sentence), alone)
+                return (branch, sentence), alone
             if reads.values is not None and not follows_alone(reads.values, now.values, token, tokens):
                 alone.discard(number)
-    return Alignment(None, alone)
+    return None, alone
 
 
-def read_alone(
-    examined: Examined, flow: Flow, before: UntouchedPass, token: int | None, tokens: int
-) -> dict[int, BranchReads]:
+def read_alone(held: HeldStates, token: int | None, tokens: int) -> dict[int, BranchReads]:
     """Run a pass in which tokens read themselves alone, with one token of the first sample changed in every state."""
-    reads: dict[int, BranchReads] = {}
+    flow = held.flow
+    reader = AttentionReader(flow, tokens, alone=True)
     rows: list[Tensor] = []  # since the last addition
-    weights: dict[int, tuple[int, Tensor]] = {}  # by id: number of branch, weights
 
     def change(states: Tensor) -> Tensor:
         if token is None or states.shape[1] != tokens:
@@ -100,62 +70,22 @@ def read_alone(
         states[0, token] = noise.to(states) * states.pow(2).mean().sqrt() - states[0, token]
         return states
 
-    def enter(tensor: Tensor) -> Tensor:
-        return change_entry(flow, before.entry if before.entry.shape == tensor.shape else tensor, change)
-
-    def attend(number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        branch_reads = reads.setdefault(number, BranchReads())
-        if func in (F.scaled_dot_product_attention, F.multi_head_attention_forward):
-            names = SDPA if func is F.scaled_dot_product_attention else HEADS
-            named = named_arguments(names, args, kwargs)
-            axis = -2 if names is SDPA or named["query"].dim() == 2 else 0
-            size = named["query"].shape[axis]
-            if names is SDPA:
-                branch_reads.queries, branch_reads.values = named["query"], named["value"]
-            if named["key"].shape[axis] == size and named.get("bias_k") is None:
-                itself = torch.eye(size, dtype=torch.bool)
-                named |= {"is_causal": False, "attn_mask": itself if names is SDPA else ~itself}
-                return in_float64(func, (), named | ({"key_padding_mask": None} if names is HEADS else {}))
-        result = in_float64(func, args, kwargs)
-        axis = args[1] if len(args) > 1 else kwargs.get("dim", -1)
-        over_last = func in SOFTMAX and axis in (-1, result.dim() - 1)
-        if over_last and result.shape[-1] == result.shape[-2]:
-            result = torch.eye(result.shape[-1]).to(result).expand_as(result).clone()
-            weights[id(result)] = number, result
-            return result
-        branch_reads.alone = False
-        return result
-
-    def score(number: int, pair: list[Tensor]) -> None:
-        reads.setdefault(number, BranchReads()).queries = pair[0]
-
     def compute(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if func in ROW_READERS and args and args[0].shape[-1] == flow.width:
             rows.append(args[0].detach().clone())
-        if len(args) == 2 and id(args[0]) in weights and getattr(func, "__name__", "") in PRODUCTS_OF_TWO:
-            reads[weights[id(args[0])][0]].values = args[1]
-        return in_float64(func, args, kwargs)
+        return reader.compute(func, args, kwargs)
 
-    def look(branch: Branch, state: Tensor, value: Tensor) -> Tensor:
-        returned = flow.layout.to_rows(value)
+    def look(branch: Branch, state: Tensor, value: Tensor) -> None:
+        returned, reads = flow.layout.to_rows(value), reader.reads
         if branch.number in reads and branch.mixes and state.shape == value.shape and returned.shape[1] == tokens:
             reads[branch.number].rows, reads[branch.number].value = list(rows), returned.clone()
         else:
             reads.pop(branch.number, None)
         rows.clear()
-        drop_later(reads, flow, branch)
-        total = before.totals[branch.number]
-        return flow.layout.from_rows(change(flow.layout.to_rows(total)), total)
+        reader.drop_later(branch)
 
-    edits = Edits(edit=look, enter=enter, attend=attend, score=score, compute=compute, partial=True)
-    run_through(examined.model, examined.arguments, flow, edits)
-    return {number: branch_reads for number, branch_reads in reads.items() if branch_reads.value is not None}
-
-
-def drop_later(reads: dict[int, Any], flow: Flow, branch: Branch) -> None:
-    """Drop what was read for branches of later layers: their products of queries and keys were taken for those of another layer."""
-    for number in [number for number in reads if flow.branches[number].layer > branch.layer]:
-        del reads[number]
+    held.run(change, look, attend=reader.attend, score=reader.score, compute=compute)
+    return {number: reads for number, reads in reader.reads.items() if reads.value is not None}
 
 
 def describe_mixing(before: BranchReads, after: BranchReads, token: int, width: int, tokens: int) -> str:
@@ -179,10 +109,8 @@ def describe_mixing(before: BranchReads, after: BranchReads, token: int, width: 
     apart = differs(after.value, before.value).any(-1)  # (S, T)
     if before.alone and bool(apart.any()) and not bool(apart[:, token].any()):
         others = ", ".join(str(int(other)) for other in apart.any(0).nonzero().flatten()[:4])
-        return (
-            f"what attention returns for token {token} is added to token {others}: are heads joined without a transpose, or tokens not "
-            "put back in their order?"
-        )
+        cause = "are heads joined without a transpose, or tokens not put back in their order?"
+        return f"what attention returns for token {token} is added to token {others}: {cause}"
     return ""
 
 

@@ -3,11 +3,9 @@
 A scale is the product of all numbers that multiply queries, keys and their products, traced operation by operation.
 """
 
-from __future__ import annotations
-
 import inspect
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -15,12 +13,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rankfall.check.layer import StreamReport
+from rankfall.check.passes import run_pass
 from rankfall.streams.arguments import in_float64
 from rankfall.streams.branches import PRODUCTS_OF_TWO
-from rankfall.streams.editor import run_through
 from rankfall.streams.examine import Examined
-from rankfall.streams.flow import Edits, Flow
-from rankfall.streams.record import PRODUCTS, tensors_in
+from rankfall.streams.flow import Branch, Flow
+from rankfall.streams.record import PRODUCTS, SOFTMAX, tensors_in
 
 
 def named_arguments(names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -73,6 +71,76 @@ def weights_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result:
     return result
 
 
+@dataclass
+class BranchReads:
+    """Hold what a branch that mixes tokens reads and returns in a pass."""
+
+    queries: Tensor | None = None  # (B, H, T, d), or with the heads behind the tokens
+    keys: Tensor | None = None  # as the queries
+    values: Tensor | None = None
+    weights: Tensor | None = None  # (B, H, T, T)
+    alone: bool = True  # whether all weights of its attention are the identity
+    rows: list[Tensor] = field(default_factory=list)  # (..., D): inputs of its norms and linear maps
+    value: Tensor | None = None  # (S, T, D)
+
+
+class AttentionReader:
+    """Read queries, keys, values and weights of each branch in a pass. If `alone`, weights become the identity where that is possible."""
+
+    def __init__(self, flow: Flow, tokens: int, alone: bool) -> None:
+        self.flow, self.tokens, self.alone = flow, tokens, alone
+        self.reads: dict[int, BranchReads] = {}  # by number of branch
+        self._weights: dict[Tensor, int] = {}  # number of branch
+
+    def attend(self, number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        reads = self.reads.setdefault(number, BranchReads())
+        if func is F.scaled_dot_product_attention:
+            named = named_arguments(SDPA, args, kwargs)
+            reads.queries, reads.keys, reads.values = (named[name] for name in SDPA[:3])
+        result = attend_alone(func, args, kwargs) if self.alone else None
+        identity = result is not None
+        if not identity:
+            reads.alone, result = False, in_float64(func, args, kwargs)
+        if isinstance(result, Tensor):
+            if func in SOFTMAX and identity == self.alone:
+                self._weights[result] = number
+            reads.weights = None if self.alone else weights_of(func, args, kwargs, result)
+        return result
+
+    def score(self, number: int, pair: list[Tensor]) -> None:
+        reads = self.reads.setdefault(number, BranchReads())
+        reads.queries, reads.keys = pair[0], pair[-1].mT if pair[-1].shape[-1] == self.tokens else pair[-1]
+
+    def compute(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if getattr(func, "__name__", "") in PRODUCTS_OF_TWO and len(args) == 2 and args[0] in self._weights:
+            self.reads.setdefault(self._weights[args[0]], BranchReads()).values = args[1]
+        return in_float64(func, args, kwargs)
+
+    def drop_later(self, branch: Branch) -> None:
+        """Drop what was read for branches of later layers: their products of queries and keys were taken for those of another layer."""
+        layers = {number: self.flow.branches[number].layer for number in self.reads}
+        self.reads = {number: reads for number, reads in self.reads.items() if layers[number] <= branch.layer}
+
+
+def attend_alone(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the result of an attention in which every token reads itself alone, or None if it is not over the tokens alone."""
+    if func in (F.scaled_dot_product_attention, F.multi_head_attention_forward):
+        names = SDPA if func is F.scaled_dot_product_attention else HEADS
+        named = named_arguments(names, args, kwargs)
+        axis = -2 if names is SDPA or named["query"].dim() == 2 else 0
+        size = named["query"].shape[axis]
+        if named["key"].shape[axis] != size or named.get("bias_k") is not None:
+            return None
+        itself = torch.eye(size, dtype=torch.bool)
+        named |= {"is_causal": False, "attn_mask": itself if names is SDPA else ~itself}
+        return in_float64(func, (), named | ({"key_padding_mask": None} if names is HEADS else {}))
+    result = in_float64(func, args, kwargs)
+    axis = args[1] if len(args) > 1 else kwargs.get("dim", -1)
+    if axis not in (-1, result.dim() - 1) or result.shape[-1] != result.shape[-2]:
+        return None
+    return torch.eye(result.shape[-1]).to(result).expand_as(result).clone()
+
+
 def numbers_of(weights: Tensor, tokens: int) -> tuple[float, float, float | None]:
     """Return the entropy of a row in nats, the largest weight of a row and the first token's share: means over rows that sum to one."""
     rows = weights.detach().double().flatten(0, -2)
@@ -105,13 +173,11 @@ def attention(examined: Examined, flow: Flow, report: StreamReport) -> str:
                 shares.append(unseen(weights, tokens))
         return result
 
-    run_through(examined.model, examined.arguments, flow, Edits(attend=attend))
+    run_pass(examined, flow, attend=attend)
     padding = round(min(shares, default=0.0) * report.samples * tokens)
     if padding and len(numbers) == report.depth:
-        report.notes.append(
-            f"no token reads {padding} of {report.samples * tokens} tokens, which all numbers count in. "
-            "If they are padding, pass an example without"
-        )
+        unread = f"no token reads {padding} of {report.samples * tokens} tokens, which all numbers count in"
+        report.notes.append(f"{unread}. If they are padding, pass an example without")
     for layer, rows in numbers.items():
         layer_report = layers[layer]
         layer_report.entropy = sum(row[0] for row in rows) / len(rows)
@@ -121,18 +187,15 @@ def attention(examined: Examined, flow: Flow, report: StreamReport) -> str:
     if numbers:
         other_rows = [str(layer) for layer in sorted(numbers) if layers[layer].first is None]
         if other_rows:
-            report.notes.append(
-                f"on 1st is left out of layers {', '.join(other_rows)}, whose rows are not over the {tokens} tokens"
-            )
+            left_out = f"on 1st is left out of layers {', '.join(other_rows)}"
+            report.notes.append(f"{left_out}, whose rows are not over the {tokens} tokens")
         return ""
     return "what mixes tokens here makes no weights by softmax, or makes them inside a kernel"
 
 
 TIMES = frozenset({"mul", "__mul__", "__rmul__", "mul_", "__imul__", "multiply"})
 OVER = frozenset({"div", "__truediv__", "div_", "__itruediv__", "__div__", "true_divide", "divide"})
-NORMS = frozenset(
-    {"rsqrt", "sqrt", "norm", "vector_norm", "normalize", "layer_norm", "rms_norm", "group_norm", "std", "var"}
-)
+NORMS = {"rsqrt", "sqrt", "norm", "vector_norm", "normalize", "layer_norm", "rms_norm", "group_norm", "std", "var"}
 EVEN = 0.5  # keys this share of sqrt(d) times as large as queries make up for a scale, as in T5
 
 
@@ -149,15 +212,15 @@ UNKNOWN = ScoreScale(math.nan)
 
 
 class ScoreScales:
-    """Trace the scales of all tensors that follow from linear maps. Tensors are kept, so that Python uses no id twice."""
+    """Trace the scales of all tensors that follow from linear maps."""
 
     def __init__(self) -> None:
-        self.known: dict[int, tuple[Tensor, ScoreScale]] = {}
+        self.known: dict[Tensor, ScoreScale] = {}
 
     def see(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """Derive the scale of an operation's result from those of its arguments."""
         name, tensors = getattr(func, "__name__", ""), [tensor for _, tensor in tensors_in((args, kwargs))]
-        scales = [self.known[id(tensor)][1] for tensor in tensors if id(tensor) in self.known]
+        scales = [self.known[tensor] for tensor in tensors if tensor in self.known]
         weights = sum(isinstance(tensor, nn.Parameter) for tensor in tensors)
         scale: ScoreScale | None = None
         if func in PRODUCTS or name.startswith("conv") or (name in PRODUCTS_OF_TWO and weights):
@@ -177,19 +240,18 @@ class ScoreScales:
                 factor = scale.factor * number if name in TIMES else scale.factor / number
                 scale = ScoreScale(factor, scale.size, scale.even)
         if scale is not None:
-            self.known.update({id(tensor): (tensor, scale) for _, tensor in tensors_in(result)})
+            self.known.update({tensor: scale for _, tensor in tensors_in(result)})
 
     def of_attention(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ScoreScale:
         """Return the scale of the scores of a softmax, or of a fused attention."""
         if func is F.scaled_dot_product_attention:
             named = named_arguments(SDPA, args, kwargs)
             q, k = (named[name] for name in ("query", "key"))
-            if id(q) in self.known and id(k) in self.known:
+            if q in self.known and k in self.known:
                 scale = named.get("scale") or q.shape[-1] ** -0.5
-                return multiply_scales(self.known[id(q)][1], self.known[id(k)][1], rms(q), rms(k), q.shape[-1], scale)
+                return multiply_scales(self.known[q], self.known[k], rms(q), rms(k), q.shape[-1], scale)
             return UNKNOWN
-        scores = (*args, *kwargs.values())[0]
-        return self.known[id(scores)][1] if id(scores) in self.known else UNKNOWN
+        return self.known.get((*args, *kwargs.values())[0], UNKNOWN)
 
 
 def multiply_scales(queries: ScoreScale, keys: ScoreScale, q: float, k: float, size: int, alpha: float) -> ScoreScale:
@@ -205,11 +267,8 @@ def summed_axes(func: Any, args: tuple[Any, ...], weights: Tensor) -> set[int]:
         factors = args[1] if isinstance(args[1], tuple | list) else args[1:]
         terms, _, out = args[0].replace(" ", "").partition("->")
         letters = next((term for term, factor in zip(terms.split(","), factors) if factor is weights), "")
-        return (
-            {axis for axis, letter in enumerate(letters) if letter not in out}
-            if letters and "." not in letters
-            else all_axes
-        )
+        summed = {axis for axis, letter in enumerate(letters) if letter not in out}
+        return summed if letters and "." not in letters else all_axes
     if name in PRODUCTS_OF_TWO and len(args) > 1 and (args[0] is weights or args[1] is weights):
         return {weights.dim() - (1 if args[0] is weights else 2)}
     return all_axes
@@ -222,8 +281,7 @@ def rms(x: Tensor) -> float:
 def single_number(args: tuple[Any, ...]) -> float | None:
     """Return the number by which an operation multiplies or divides a tensor, or None."""
     for argument in args[::-1]:
-        if isinstance(argument, int | float) or (
-            isinstance(argument, Tensor) and argument.numel() == 1 and argument.is_floating_point()
-        ):
+        single = isinstance(argument, Tensor) and argument.numel() == 1 and argument.is_floating_point()
+        if single or isinstance(argument, int | float):
             return float(argument)
     return None

@@ -8,8 +8,6 @@ largest mean over samples among networks and seeds.
 measures a model and adds a row to the user's own file of this form; `check/library.py` is the measurement.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -184,6 +182,5 @@ def real_models(kind: str, depth: int, width: int) -> list[RealModel]:
     """Return the models of this kind whose depth and width are nearest, of half to twice the depth, with the first row of each."""
     rows = {(model.name, model.when): model for path in (user_file(), REAL) for model in reversed(read_models(path))}
     near = [model for model in rows.values() if model.kind == kind and 0.5 <= model.depth / depth <= 2]
-    return sorted(near, key=lambda model: abs(math.log(model.depth / depth)) + abs(math.log(model.width / width)))[
-        :MOST
-    ]
+    near.sort(key=lambda model: abs(math.log(model.depth / depth)) + abs(math.log(model.width / width)))
+    return near[:MOST]

@@ -1,123 +1,56 @@
-"""Change the tokens of inputs: count the rows that equal tokens become, and find out whether layers read the inputs again.
+"""Set all tokens equal, count the rows that they become, and find out whether layers read the inputs again.
 
 Some layers read the inputs past the first state, as in x + x0. An equal first state does not make their tokens equal, so the inputs
 are set equal instead.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from rankfall.check.layer import StreamReport
+from rankfall.check.passes import (
+    Change,
+    change_entry,
+    change_inputs,
+    change_named,
+    float_inputs,
+    reverse_tokens,
+    run_pass,
+    token_inputs,
+)
 from rankfall.errors import RankfallError
 from rankfall.streams.arguments import Arguments
 from rankfall.streams.axes import differs
-from rankfall.streams.editor import run_through
 from rankfall.streams.examine import FAILURES, Examined
-from rankfall.streams.flow import Edits, Flow
-from rankfall.streams.record import put, tensors_in
+from rankfall.streams.flow import Flow
 
 EQUAL = 1e-9  # distance of two rows, relative to the longest row, up to which float64 counts them as equal
-NO_TOKENS = ("mask", "position", "type")  # parts of names of arguments
 IN_INPUTS, CONSTANT = "in the inputs", "in the inputs, which are constant"
 UNEQUAL = "tokens cannot be made equal: what the stream begins with has another shape"
 READ_AGAIN = "not known: the layers read the inputs again past the first state, and no inputs are known for which it has equal rows"
-Change = Callable[[Tensor], Tensor]
+
+
+def equal_rows(rows: Tensor, distance: float | Tensor) -> Tensor:
+    """Return which pairs of rows of (T, D) are as near as this, (T, T)."""
+    return torch.cdist(rows.double(), rows.double(), compute_mode="donot_use_mm_for_euclid_dist") <= distance
 
 
 def distinct_rows(rows: Tensor) -> int:
     """Return how many rows of (T, D) differ from all earlier rows by more than rounding."""
     size = float(rows.norm(dim=-1).max()) or 1.0
-    near = torch.cdist(rows.double(), rows.double(), compute_mode="donot_use_mm_for_euclid_dist") <= EQUAL * size
-    return int((~near.tril(-1).any(1)).sum())
+    return int((~equal_rows(rows, EQUAL * size).tril(-1).any(1)).sum())
 
 
-def named_tensors(arguments: Arguments) -> dict[str, Tensor]:
-    """Return the tensors of a call by keyword or position, with the keys that lead to them: "input_ids", "0", "0.input_ids"."""
-    return {".".join(map(str, path[1:])): tensor for path, tensor in tensors_in((arguments.args, arguments.kwargs))}
-
-
-def call_argument(name: str) -> str:
-    """Return the name of an argument for a sentence, or its place if it has no name."""
-    last = name.rpartition(".")[2]
-    return f"argument {int(name) + 1}" if name.isdigit() else last
-
-
-def named_inputs(arguments: Arguments) -> dict[str, Tensor]:
-    """Return the tensors that may hold tokens or vectors."""
-    named = named_tensors(arguments).items()
-    return {name: tensor for name, tensor in named if not any(word in name for word in NO_TOKENS) and tensor.dim() > 1}
-
-
-def change_named(arguments: Arguments, chosen: set[str], change: Change) -> Arguments | None:
-    """Return the arguments with the chosen ones changed, or None if none is chosen."""
-    if not chosen:
-        return None
-    call = (arguments.args, arguments.kwargs)
-    for path, tensor in tensors_in(call):
-        if ".".join(map(str, path[1:])) in chosen:
-            call = put(call, path, change(tensor))
-    return Arguments(*call)
-
-
-def token_inputs(arguments: Arguments, shape: tuple[int, int]) -> set[str]:
-    """Return the names of the arguments that hold token numbers (B, T)."""
-    return {
-        name
-        for name, tensor in named_inputs(arguments).items()
-        if tensor.dtype in (torch.int64, torch.int32) and tuple(tensor.shape) == shape
-    }
-
-
-def holders_of_tokens(arguments: Arguments, shape: tuple[int, int]) -> set[str]:
-    """Return the names of the arguments that hold tokens (B, T), or else vectors (B, T, D)."""
-    vectors = {name: tensor for name, tensor in named_inputs(arguments).items() if tensor.is_floating_point()}
-    return token_inputs(arguments, shape) or {
-        name for name, tensor in vectors.items() if tensor.dim() == 3 and tuple(tensor.shape[:2]) == shape
-    }
-
-
-def change_inputs(arguments: Arguments, shape: tuple[int, int], change: Change) -> Arguments | None:
-    """Return the arguments with tokens (B, T) changed. Without tokens, change vectors, pictures and sounds; without these, return None."""
-    if tokens := token_inputs(arguments, shape):
-        return change_named(arguments, tokens, change)
-    vectors = {name: tensor for name, tensor in named_inputs(arguments).items() if tensor.is_floating_point()}
-    most = max((tensor.dim() for tensor in vectors.values()), default=0)
-    least = min(most, 3)  # a tensor with fewer axes, beside one with features, may be a mask
-    return change_named(arguments, {name for name, tensor in vectors.items() if tensor.dim() >= least}, change)
-
-
-def change_entry(flow: Flow, tensor: Tensor, change: Change) -> Tensor:
-    """Change the rows of the tensor that the stream begins with, or return it unchanged if its shape is not that of the states."""
-    if flow.entry is None or tuple(tensor.shape) != flow.entry.shape:
-        return tensor
-    return flow.layout.from_rows(change(flow.layout.to_rows(tensor)), tensor)
-
-
-def flow_of_arguments(flow: Flow, before: Arguments, after: Arguments) -> Flow:
-    """Return the stream for changed arguments. If it begins with an argument, it begins with the changed one."""
-    entry = flow.entry
-    if entry is None or entry.operation is not None:
-        return flow
-    for old, new in zip(before.tensors(), after.tensors()):
-        if old is entry.tensor:
-            return replace(flow, entry=replace(entry, tensor=new))
-    return flow
-
-
-def reverse_tokens(examined: Examined, flow: Flow, shape: tuple[int, int]) -> tuple[Arguments, Flow] | None:
-    """Return the arguments with all tokens in reversed order, and the stream for them, or None if no tokens are known."""
-    changed = change_inputs(examined.arguments, shape, lambda tensor: tensor.flip(tuple(range(1, tensor.dim()))))
-    return None if changed is None else (changed, flow_of_arguments(flow, examined.arguments, changed))
+def count_rows(examined: Examined, flow: Flow, arguments: Arguments | None, **edits: Change) -> list[int]:
+    """Return the number of distinct rows of the first sample in each state."""
+    return [distinct_rows(state[0]) for state in run_pass(examined, flow, arguments, **edits).states]
 
 
 def reads_again(examined: Examined, flow: Flow, shape: tuple[int, int], enter: Change) -> bool:
     """Return whether states change with the inputs although the first state, which `enter` sets, does not."""
-    reversed_call = reverse_tokens(examined, flow, shape)
+    reversed_call = reverse_tokens(examined.arguments, shape)
     if reversed_call is None:
         return False
     kept: list[Tensor] = []
@@ -126,76 +59,80 @@ def reads_again(examined: Examined, flow: Flow, shape: tuple[int, int], enter: C
         kept.append(enter(tensor))
         return kept[0]
 
-    before = run_through(examined.model, examined.arguments, flow, Edits(enter=keep)).states
-    edits = Edits(enter=lambda tensor: kept[0].clone() if kept[0].shape == tensor.shape else tensor)
+    def put_kept(tensor: Tensor) -> Tensor:
+        return kept[0].clone() if kept[0].shape == tensor.shape else tensor
+
+    before = run_pass(examined, flow, enter=keep).states
     try:
-        after = run_through(examined.model, reversed_call[0], reversed_call[1], edits).states
+        after = run_pass(examined, flow, reversed_call, enter=put_kept).states
     except (*FAILURES, RankfallError):
         return False
     return any(new.shape == old.shape and bool(differs(new, old).any()) for new, old in zip(after, before))
 
 
-def equal_inputs(examined: Examined, flow: Flow, shape: tuple[int, int]) -> tuple[Arguments, Flow] | None:
-    """Return the arguments with the first token everywhere if the first state then has equal rows, and the stream for them."""
-    as_states = lambda tensor: change_entry(flow, tensor, lambda rows: rows[:, :1].expand_as(rows)).clone()  # noqa: E731
-    for change in (as_states, *repeating_changes()):
+def equal_inputs(examined: Examined, flow: Flow, shape: tuple[int, int]) -> Arguments | None:
+    """Return the arguments with the first token everywhere if the first state then has equal rows."""
+
+    def as_states(tensor: Tensor) -> Tensor:
+        return change_entry(flow, tensor, repeat_first).clone()
+
+    for change in (as_states, partial(repeat_place, features=-1), partial(repeat_place, features=1)):
         changed = change_inputs(examined.arguments, shape, change)
         if changed is None:
             return None
-        changed_flow = flow_of_arguments(flow, examined.arguments, changed)
         try:
-            first = run_through(examined.model, changed, changed_flow, Edits()).states[0]
+            rows = run_pass(examined, flow, changed).states[0][0]
         except (*FAILURES, RankfallError):
             continue
-        rows = flow.layout.to_rows(first)[0]
         if bool(rows.any()) and distinct_rows(rows) == 1:
-            return changed, changed_flow
+            return changed
     return None
 
 
-def repeating_changes() -> Iterator[Change]:
-    """Yield functions that repeat one place of an input: features last (B, ..., D), and first (B, C, ...)."""
-
-    def places(tensor: Tensor, features: int) -> Tensor:
-        kept = (0, features % tensor.dim()) if tensor.dim() > 2 else (0,)
-        index = tuple(slice(None) if axis in kept else slice(0, 1) for axis in range(tensor.dim()))
-        return tensor[index].expand_as(tensor).clone()
-
-    yield lambda tensor: places(tensor, -1)
-    yield lambda tensor: places(tensor, 1)
+def repeat_first(rows: Tensor) -> Tensor:
+    """Return rows (S, T, ...) with the first one of each sample everywhere."""
+    return rows[:, :1].expand_as(rows)
 
 
-def count_rows(examined: Examined, arguments: Arguments, flow: Flow, edits: Edits) -> list[int]:
-    """Return the number of distinct rows of the first sample in each state."""
-    states = run_through(examined.model, arguments, flow, edits).states
-    return [distinct_rows(flow.layout.to_rows(state)[0]) for state in states]
+def repeat_place(tensor: Tensor, features: int) -> Tensor:
+    """Return an input (B, ..., D), or (B, C, ...) with features along another axis, with one place of each sample everywhere."""
+    kept = (0, features % tensor.dim()) if tensor.dim() > 2 else (0,)
+    index = tuple(slice(None) if axis in kept else slice(0, 1) for axis in range(tensor.dim()))
+    return tensor[index].expand_as(tensor).clone()
 
 
-def with_equal_tokens(examined: Examined, flow: Flow, shape: tuple[int, int]) -> tuple[Arguments | None, Change]:
-    """Return the arguments with the first token everywhere, or None without token numbers, and an edit that sets the first state equal."""
-    numbers = token_inputs(examined.arguments, shape)
-    equal = change_named(examined.arguments, numbers, lambda x: x[:, :1].expand_as(x).clone())
-    return equal, lambda tensor: change_entry(flow, tensor, lambda rows: rows[:, :1].expand_as(rows))
+def with_equal_tokens(
+    examined: Examined, flow: Flow, shape: tuple[int, int]
+) -> tuple[Arguments | None, dict[str, Change]]:
+    """Return what makes all tokens the first one: arguments if they hold token numbers, else an edit that sets the first state equal."""
+    if numbers := token_inputs(examined.arguments, shape):
+        return change_named(examined.arguments, numbers, lambda x: repeat_first(x).clone()), {}
+    return None, {"enter": lambda tensor: change_entry(flow, tensor, repeat_first)}
 
 
 def distinct(examined: Examined, flow: Flow, report: StreamReport) -> str:
     """Fill in the number of distinct rows for equal tokens, and where the tokens were set equal. Return why that is not possible, or ''."""
-    shape = report.shape
-    equal, enter = with_equal_tokens(examined, flow, shape)
-    counts = count_rows(examined, equal or examined.arguments, flow, Edits() if equal else Edits(enter=enter))
-    report.equal_tokens = IN_INPUTS if equal else "in the state that enters the first layer"
+    equal, edits = with_equal_tokens(examined, flow, report.shape)
+    counts = count_rows(examined, flow, equal, **edits)
+    report.equal_tokens = "in the state that enters the first layer" if edits else IN_INPUTS
     reason = UNEQUAL if counts[0] > 1 else ""
-    if not equal and not reason and max(counts) > 1 and reads_again(examined, flow, shape, enter):
+    if edits and not reason and max(counts) > 1 and reads_again(examined, flow, report.shape, **edits):
         reason = READ_AGAIN
-    if not equal and reason:
-        inputs = equal_inputs(examined, flow, shape)
+    if edits and reason:
+        inputs = equal_inputs(examined, flow, report.shape)
         report.equal_tokens = IN_INPUTS if inputs is not None else ""
         if inputs is None:
             return reason
-        counts = count_rows(examined, *inputs, Edits())
+        counts = count_rows(examined, flow, inputs)
     for layer, number in zip(report.layers, counts):
         layer.distinct = number
     return ""
+
+
+def constant_floats(arguments: Arguments) -> Arguments | None:
+    """Return the arguments with constant vectors, pictures and sounds, or None if there are none."""
+    floats = set(float_inputs(arguments))
+    return change_named(arguments, floats, lambda tensor: torch.full_like(tensor, 0.5)) if floats else None
 
 
 def constant_inputs(examined: Examined, flow: Flow, report: StreamReport) -> tuple[int | None, int | None, str]:
@@ -205,13 +142,11 @@ def constant_inputs(examined: Examined, flow: Flow, report: StreamReport) -> tup
     the first layer.
     """
     checked = (report.layers[0].distinct, report.layers[-1].distinct, report.equal_tokens)
-    floats = {name for name, tensor in named_inputs(examined.arguments).items() if tensor.is_floating_point()}
-    inputs = change_named(examined.arguments, floats, lambda tensor: torch.full_like(tensor, 0.5))
+    inputs = constant_floats(examined.arguments)
     if report.equal_tokens == IN_INPUTS or inputs is None:
         return checked
     try:
-        with torch.no_grad():
-            counts = count_rows(examined, inputs, flow, Edits())
+        counts = count_rows(examined, flow, inputs)
     except (*FAILURES, RankfallError):
         return checked
     return counts[0], counts[-1], CONSTANT

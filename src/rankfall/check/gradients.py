@@ -6,8 +6,6 @@ sqrt(D). It is 1 if the row passes through and affects nothing else. The gradien
 of the last state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -41,9 +39,8 @@ def gradients(examined: Examined, flow: Flow, layers: list[LayerReport], probes:
         return f"it cannot be differentiated: {message}"
     tokens, size = flow.layout.to_rows(last).shape[1:]
     places = {"influence_first": 0, "influence_middle": tokens // 2, "influence_last": tokens - 1}
-    for layer, squares in measured[
-        "states"
-    ].items():  # (S, T), or a scalar if the state has another shape than the last
+    # squares (S, T), or a scalar if the state has another shape than the last
+    for layer, squares in measured["states"].items():
         layer_report = layers[layer]
         layer_report.gradient = float((squares.sum() / last.numel()).sqrt())
         if squares.dim() == 2 and squares.shape[1] == tokens:
@@ -97,9 +94,7 @@ def forward(examined: Examined, flow: Flow, edit: Edit | None = None) -> tuple[d
 
     def add(branch: Branch, state: Tensor, value: Tensor) -> Tensor | None:
         total = edit(branch, state, value) if edit is not None else None
-        if total is None:
-            total = state + value if flow.skips else value
-        return total
+        return total if total is not None else state + value if flow.skips else value
 
     def score(number: int, pair: list[Tensor]) -> None:
         if len(pair) == 2 and all(tensor.requires_grad for tensor in pair):
@@ -111,9 +106,7 @@ def forward(examined: Examined, flow: Flow, edit: Edit | None = None) -> tuple[d
     edits = Edits(edit=add, enter=enter, attend=attend_scored(flow, score), score=score, copies=True)
     passed = run_through(examined.model, examined.arguments, flow, edits, grad=True)
     exits = {layer: tensor for layer, tensor in passed.exits.items() if tensor.requires_grad}
-    if entered:
-        exits[0] = entered[0]
-    return exits, heads, passed.states[-1]
+    return exits | dict(enumerate(entered[:1])), heads, passed.states[-1]
 
 
 def attend_scored(flow: Flow, score: Callable[[int, list[Tensor]], None]) -> Callable[..., Any]:
@@ -135,29 +128,23 @@ def differentiate(
     exits: dict[int, Tensor], heads: Heads, last: Tensor, flow: Flow, probes: int
 ) -> dict[str, dict[int, Tensor]]:
     """Return squared gradients as means over probes: of states by row (S, T), of queries and keys in total, and of both by head (2, H)."""
-    targets = [("states", layer, tensor) for layer, tensor in exits.items()]
-    targets += [(name, number, tensor) for name, tensors in heads.items() for number, tensor in tensors.items()]
+    targets = {("states", layer): tensor for layer, tensor in exits.items()}
+    targets |= {(name, number): tensor for name, tensors in heads.items() for number, tensor in tensors.items()}
     totals: dict[str, dict[int, Tensor]] = {"states": {}, "queries": {}, "keys": {}, "heads": {}}
     generator = torch.Generator().manual_seed(0)
     for _ in range(probes):
         probe = torch.randn(last.shape, generator=generator, dtype=torch.float64).to(last.dtype)
-        computed = torch.autograd.grad(
-            (last * probe).sum(), [tensor for *_, tensor in targets], retain_graph=True, allow_unused=True
-        )
-        for (kind, number, _), gradient in zip(targets, computed):
+        total, tensors = (last * probe).sum(), list(targets.values())
+        computed = dict(zip(targets, torch.autograd.grad(total, tensors, retain_graph=True, allow_unused=True)))
+        for (kind, number), gradient in computed.items():
             if gradient is None:
                 continue
             squares = gradient.double().pow(2)
-            if kind != "states":
-                squares = squares.sum()
-            elif gradient.shape == last.shape:
-                squares = flow.layout.to_rows(squares).sum(-1)
-            else:
-                squares = squares.sum()
+            by_row = kind == "states" and gradient.shape == last.shape
+            squares = flow.layout.to_rows(squares).sum(-1) if by_row else squares.sum()
             totals[kind][number] = totals[kind].get(number, torch.zeros_like(squares)) + squares / probes
-        known = {(kind, number): gradient for (kind, number, _), gradient in zip(targets, computed) if kind != "states"}
         for number in heads.get("queries", {}):
-            pair = sum_by_head(known["queries", number], known["keys", number], flow.layout.to_rows(last))
+            pair = sum_by_head(computed["queries", number], computed["keys", number], flow.layout.to_rows(last))
             if pair is not None:
                 totals["heads"][number] = totals["heads"].get(number, torch.zeros_like(pair)) + pair / probes
     return totals
@@ -168,15 +155,15 @@ def sum_by_head(queries: Tensor | None, keys: Tensor | None, rows: Tensor) -> Te
 
     Known layouts are (B, H, T, d), (B, T, H, d) and (B * H, T, d). Keys may also be transposed. rows (S, T, D)
     """
+    if queries is None or keys is None:
+        return None
+    axis = 2 if queries.dim() == 4 and queries.shape[1] == rows.shape[1] != queries.shape[2] else 1
     squares = []
     for gradient in (queries, keys):
-        if gradient is None:
-            return None
         if gradient.dim() == 3 and gradient.shape[0] % len(rows) == 0:
             gradient = gradient.unflatten(0, (len(rows), -1))
-        if gradient.dim() != 4 or queries is None:
+        if gradient.dim() != 4:
             return None
-        axis = 2 if queries.dim() == 4 and queries.shape[1] == rows.shape[1] != queries.shape[2] else 1
         squares.append(gradient.double().pow(2).movedim(axis, 0).flatten(1).sum(1))
     if len(squares[0]) % len(squares[1]):
         return None
@@ -185,37 +172,24 @@ def sum_by_head(queries: Tensor | None, keys: Tensor | None, rows: Tensor) -> Te
 
 def write_out_attention(number: int, named: dict[str, Any], func: Any, score: Any) -> Any:
     """Compute multi-head attention with explicit queries and keys, or call PyTorch's function if it uses further options."""
-    plain = (
-        named.get("bias_k") is None
-        and not named.get("add_zero_attn")
-        and not named.get("use_separate_proj_weight")
-        and named.get("static_k") is None
-        and named["query"].dim() in (2, 3)
-    )
-    if not plain:
+    further = any(named.get(name) is not None for name in ("bias_k", "static_k"))
+    if further or named.get("add_zero_attn") or named.get("use_separate_proj_weight"):
         return func(**named)
     unbatched = named["query"].dim() == 2  # one sample, (T, D)
-    query, key, value = (
-        named[name].unsqueeze(1) if unbatched else named[name] for name in ("query", "key", "value")
-    )  # (T, B, D)
+    inputs = [named[name].unsqueeze(1) if unbatched else named[name] for name in SDPA[:3]]  # (T, B, D)
     count, bias = named["num_heads"], named["in_proj_bias"]
     biases = bias.chunk(3) if bias is not None else (None,) * 3
-    parts = [F.linear(x, w, b) for x, w, b in zip((query, key, value), named["in_proj_weight"].chunk(3), biases)]
+    parts = [F.linear(x, w, b) for x, w, b in zip(inputs, named["in_proj_weight"].chunk(3), biases)]
     q, k, v = (x.unflatten(-1, (count, -1)).permute(1, 2, 0, 3) for x in parts)  # (B, H, T, d)
     score(number, [q, k])
-    mask = None
-    for term, shaped in (
-        (named.get("attn_mask"), lambda m: m.unflatten(0, (-1, count)) if m.dim() == 3 else m),
-        (named.get("key_padding_mask"), lambda m: (m[None] if unbatched else m)[:, None, None, :]),
-    ):
-        if term is not None:
-            term = shaped(term)
-            term = (
-                torch.zeros(term.shape, dtype=q.dtype).masked_fill(term, float("-inf"))
-                if term.dtype == torch.bool
-                else term
-            )
-            mask = term if mask is None else mask + term
+    terms = []
+    if (mask := named.get("attn_mask")) is not None:
+        terms.append(mask.unflatten(0, (-1, count)) if mask.dim() == 3 else mask)
+    if (padding := named.get("key_padding_mask")) is not None:
+        terms.append((padding[None] if unbatched else padding)[:, None, None, :])
+    zeros = torch.zeros((), dtype=q.dtype)
+    terms = [torch.where(term, -torch.inf, zeros) if term.dtype == torch.bool else term for term in terms]
+    mask = sum(terms) if terms else None
     y = F.scaled_dot_product_attention(q, k, v, mask).permute(2, 0, 1, 3).flatten(-2)
     y = y.squeeze(1) if unbatched else y
     return F.linear(y, named["out_proj_weight"], named["out_proj_bias"]), None

@@ -3,8 +3,6 @@
 Most edit the residual additions of a pass and leave the model unchanged. Scaled weights are set in place, and restored afterwards.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -12,6 +10,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from rankfall.check.derivative import restored
 from rankfall.check.gradients import input_gradient
 from rankfall.check.layer import Outcome, finite_mean
 from rankfall.rank.residual import relative_residual
@@ -61,10 +60,8 @@ def edits_of(flow: Flow) -> Iterator[tuple[str, Edit]]:
     root = count**-0.5
     if not flow.skips:
         yield "a skip around each layer", lambda branch, state, value: state + value
-        yield (
-            f"a skip around each layer, the layer times 1/sqrt({count})",
-            lambda branch, state, value: state + root * value,
-        )
+        scaled = f"a skip around each layer, the layer times 1/sqrt({count})"
+        yield scaled, lambda branch, state, value: state + root * value
         return
     yield f"branches times 1/sqrt({count})", scale_branches(root, lambda branch: True)
     yield f"branches times {GATE:g}, as behind a gate", scale_branches(GATE, lambda branch: True)
@@ -98,12 +95,7 @@ def matrices_of_layers(examined: Examined, flow: Flow) -> list[Tensor]:
 @contextmanager
 def multiplied(weights: list[Tensor], factor: float) -> Iterator[None]:
     """Multiply weights in place, and restore them afterwards."""
-    before = [weight.detach().clone() for weight in weights]
-    with torch.no_grad():
+    with restored(weights), torch.no_grad():
         for weight in weights:
             weight.mul_(factor)
-        try:
-            yield
-        finally:
-            for weight, value in zip(weights, before, strict=True):
-                weight.copy_(value)
+        yield

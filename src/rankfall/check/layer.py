@@ -1,7 +1,5 @@
 """Results of a check, for one layer and for a whole stream, and the numbers of a state (S, T, D)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 
@@ -93,12 +91,6 @@ class StreamReport:
     def shape(self) -> tuple[int, int]:
         """Return the shape (samples, tokens) of token numbers, or that of no tensor if it may be (tokens, samples) as well."""
         return (0, 0) if self.axes == (0,) and self.samples == self.tokens else (self.samples, self.tokens)
-
-    @property
-    def shorter(self) -> float:
-        """Return the length of the first state over that of the last, or 1 if either is unknown or zero."""
-        first, last = self.layers[0].norm, self.layers[-1].norm
-        return first / last if first and last else 1.0
 
 
 def show_number(value: float | None) -> str:

@@ -66,10 +66,6 @@ class NamedCheck:
     states: bool
 
     @property
-    def question(self) -> str:
-        return self.explanation.partition("\n")[0]
-
-    @property
     def explanation(self) -> str:
         return inspect.getdoc(self.function) or ""
 
@@ -142,9 +138,8 @@ def run_check(check: NamedCheck, recording: RecordedStream) -> Result:
     except RankfallError as error:
         return skipped(str(error))
     except FAILURES as error:
-        return skipped(
-            f"the model fails where it is changed: {shorten(describe_error(error), 120, placeholder=' ...')}"
-        )
+        line = shorten(describe_error(error), 120, placeholder=" ...")
+        return skipped(f"the model fails where it is changed: {line}")
 
 
 def explain(name: str) -> str:

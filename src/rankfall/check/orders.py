@@ -5,78 +5,43 @@ whatever lies before it. The order p is the slope of log |res f| over log eps: 3
 proportion, 0 if equal rows become different. Positions inside a branch count; positions added to the state do not.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from rankfall.check.equal import READ_AGAIN, change_entry, equal_inputs, reverse_tokens
+from rankfall.check.equal import READ_AGAIN, equal_inputs
 from rankfall.check.layer import LayerReport
+from rankfall.check.passes import Change, HeldStates, reverse_tokens
 from rankfall.errors import RankfallError
 from rankfall.rank.orders.slopes import FITTED, NEAR, fit, leave_order_empty, relative
 from rankfall.rank.orders.slopes import FLOOR as SLOPE_FLOOR
 from rankfall.rank.residual import residual
 from rankfall.rank.rounding import NOISE, UNITS, relative_difference
 from rankfall.streams.arguments import Arguments
-from rankfall.streams.editor import run_through
 from rankfall.streams.examine import FAILURES, Examined
-from rankfall.streams.flow import Branch, Edits, Flow
+from rankfall.streams.flow import Branch, Flow
 
 TWO = (1e-2, 1e-3)  # eps of the two passes: small enough for a power law, large enough for float64 to resolve eps^3
 FLOOR = 1e-13  # relative to the branch's norm
 SAME = 1e-3  # relative difference of two sizes of differences
 
 Rows = dict[int, Tensor]  # mixing branch -> its value (S, T, D)
-Change = Callable[[Tensor], Tensor]
 
 
-@dataclass
-class UntouchedPass:
-    """The state after each addition of a pass without changes, its first state, and the tensor that the stream begins with."""
-
-    totals: Rows
-    first: Tensor
-    entry: Tensor
-
-
-def record_sums(examined: Examined, flow: Flow) -> UntouchedPass:
-    """Run a pass without changes and record its sums."""
-    totals: Rows = {}
-    entered: list[Tensor] = []
-
-    def keep(branch: Branch, state: Tensor, value: Tensor) -> None:
-        totals[branch.number] = state + value if flow.skips else value.clone()
-
-    def enter(tensor: Tensor) -> Tensor:
-        entered[:] = [tensor.detach().clone()]
-        return tensor
-
-    first = run_through(examined.model, examined.arguments, flow, Edits(edit=keep, enter=enter)).states[0]
-    return UntouchedPass(totals, first, entered[0] if entered else first)
-
-
-def values_near(examined: Examined, call: tuple[Arguments, Flow], before: UntouchedPass, change: Change) -> Rows:
+def values_near(held: HeldStates, change: Change, arguments: Arguments | None = None) -> Rows:
     """Return the value of each mixing branch in a pass of which `change` changes every state. A branch of another shape is left out."""
-    arguments, flow = call
+    to_rows = held.flow.layout.to_rows
     values: Rows = {}
 
-    def compare(branch: Branch, state: Tensor, value: Tensor) -> Tensor:
-        rows = flow.layout.to_rows(value)
-        if branch.mixes and flow.layout.to_rows(state).shape == rows.shape:
-            values.setdefault(branch.number, rows.clone())
-        total = before.totals[branch.number]
-        return flow.layout.from_rows(change(flow.layout.to_rows(total)), total)
+    def look(branch: Branch, state: Tensor, value: Tensor) -> None:
+        if branch.mixes and to_rows(state).shape == to_rows(value).shape:
+            values.setdefault(branch.number, to_rows(value).clone())
 
-    def enter(tensor: Tensor) -> Tensor:
-        return change_entry(flow, before.entry if before.entry.shape == tensor.shape else tensor, change)
-
-    run_through(examined.model, arguments, flow, Edits(edit=compare, enter=enter, partial=True))
+    held.run(change, look, arguments)
     return values
 
 
@@ -90,29 +55,26 @@ def orders(examined: Examined, flow: Flow, layers: list[LayerReport]) -> str:
     """Fill in the orders. Return the reason if there are none, else ''."""
     if examined.dtype != torch.float64:
         return "float32 resolves no orders"
-    before = record_sums(examined, flow)
-    samples, tokens = flow.layout.to_rows(before.first).shape[:2]
+    held = HeldStates(examined, flow)
 
-    def sizes_near(call: tuple[Arguments, Flow], near: float) -> dict[int, tuple[float, float]]:
+    def sizes_near(near: float, arguments: Arguments | None = None) -> dict[int, tuple[float, float]]:
         """Return (size of the differences, size) of each mixing branch's value."""
-        values = values_near(examined, call, before, lambda rows: nearly_equal(rows, near))
-        return {
-            number: (float((rows - rows.mean(1, keepdim=True)).norm()), float(rows.norm()))
-            for number, rows in values.items()
-        }
+        values = values_near(held, partial(nearly_equal, near=near), arguments)
+        apart = {number: rows - rows.mean(1, keepdim=True) for number, rows in values.items()}
+        return {number: (float(apart[number].norm()), float(rows.norm())) for number, rows in values.items()}
 
-    sizes = [sizes_near((examined.arguments, flow), near) for near in TWO]
+    sizes = [sizes_near(near) for near in TWO]
     rereading: set[int] = set()
-    if (reversed_call := reverse_tokens(examined, flow, (samples, tokens))) is not None:
+    if (reversed_call := reverse_tokens(examined.arguments, held.shape)) is not None:
         with suppress(*FAILURES, RankfallError):
-            reversed_sizes = sizes_near(reversed_call, TWO[-1])
+            reversed_sizes = sizes_near(TWO[-1], reversed_call)
             pairs = {
                 number: (spread, reversed_sizes.get(number, (spread,))[0]) for number, (spread, _) in sizes[-1].items()
             }
             rereading = {number for number, pair in pairs.items() if abs(pair[0] - pair[1]) > SAME * max(pair)}
     if rereading:  # the branch reads the inputs past its state: these are set equal, too
-        equal = equal_inputs(examined, flow, (samples, tokens))
-        equal_sizes = [sizes_near(equal, near) for near in TWO] if equal is not None else [{}, {}]
+        equal = equal_inputs(examined, flow, held.shape)
+        equal_sizes = [sizes_near(near, equal) for near in TWO] if equal is not None else [{}, {}]
         sizes = [
             unequal | {number: by_branch.get(number, (0.0, 1.0)) for number in rereading}
             for unequal, by_branch in zip(sizes, equal_sizes)
@@ -136,7 +98,7 @@ def slopes(examined: Examined, flow: Flow) -> dict[int, dict[str, Any]]:
     mixers = [branch.number for branch in flow.branches if branch.mixes]
     if examined.dtype != torch.float64:
         return {number: leave_order_empty("float32", "float32 resolves no orders") for number in mixers}
-    before = record_sums(examined, flow)
+    held = HeldStates(examined, flow)
     logs: dict[int, list[Tensor]] = {number: [] for number in mixers}
     for near in 10.0**NEAR:
         generator = torch.Generator().manual_seed(0)
@@ -146,19 +108,13 @@ def slopes(examined: Examined, flow: Flow) -> dict[int, dict[str, Any]]:
             signs = 2 * torch.randint(2, rows.shape, generator=generator).to(rows) - 1
             return rows * (1 + UNITS * torch.finfo(rows.dtype).eps * signs)
 
-        plain, other = (
-            values_near(examined, (examined.arguments, flow), before, change)
-            for change in (lambda rows, near=float(near): nearly_equal(rows, near), shake)
-        )
+        plain, other = values_near(held, partial(nearly_equal, near=float(near))), values_near(held, shake)
         for number in mixers:
             if number in plain:
                 logs[number].append(log10_clear(plain[number], other[number]))
-    return {
-        number: fit(NEAR, torch.stack(points, -1), "float64", last=FITTED)
-        if len(points) == len(NEAR)
-        else leave_order_empty("float64", "what it returns has another shape than the state")
-        for number, points in logs.items()
-    }
+    empty = leave_order_empty("float64", "what it returns has another shape than the state")
+    full = {number: torch.stack(points, -1) for number, points in logs.items() if len(points) == len(NEAR)}
+    return {number: fit(NEAR, full[number], "float64", last=FITTED) if number in full else {**empty} for number in logs}
 
 
 def log10_clear(rows: Tensor, other: Tensor) -> Tensor:

@@ -1,7 +1,5 @@
 """Hide tokens by the masks and lengths among the inputs, change these tokens, and find out what changes with them."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from dataclasses import dataclass
@@ -13,15 +11,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rankfall.check.attention import masked_scores, rms
-from rankfall.check.equal import change_named, named_inputs, named_tensors
-from rankfall.check.heads import MASKED
-from rankfall.check.hidden import is_visible
-from rankfall.check.reads import is_triangle
+from rankfall.check.hidden import reaches_output
+from rankfall.check.passes import change_named, changed_outputs, changed_rows, named_inputs, named_tensors
+from rankfall.check.reads import MASKED, is_triangle
 from rankfall.check.recording import RecordedStream
 from rankfall.streams.arguments import Arguments, in_float64
 from rankfall.streams.axes import differs
-from rankfall.streams.editor import run_through
-from rankfall.streams.flow import Edits
 from rankfall.streams.record import tensors_in
 
 HIDES = ("mask", "pad", "valid", "keep")  # parts of names of arguments that hide tokens
@@ -85,49 +80,38 @@ class Mask:
 
 def masks_of(arguments: Arguments, model: nn.Module) -> list[Mask]:
     """Return the masks of tokens among the arguments for which these hold tokens."""
-    labels = {name: label_of(model, name) for name in named_tensors(arguments)}
-    pairs = {
-        name: two_values(x, any(word in labels[name] for word in HIDES)) for name, x in named_tensors(arguments).items()
-    }
+    named = named_tensors(arguments)
+    labels = {name: label_of(model, name) for name in named}
+    pairs = {name: two_values(x, any(word in labels[name] for word in HIDES)) for name, x in named.items()}
     flags = {name for name, values in pairs.items() if values is not None}
     inputs = [x for name, x in named_inputs(arguments).items() if name not in flags]
     masks = []
-    for name, x in named_tensors(arguments).items():
+    for name, x in named.items():
         values = pairs[name]
         if values is None or x.dim() < 2 or is_triangle(x) or any(word in labels[name] for word in OTHER_USES):
             continue
         steps = x.shape[-1] if x.shape[-1] > 1 else x[0].numel()
         square = x.dim() > 2 and x.shape[-2] == steps
         sizes = {len(y) for y in inputs if steps in y.shape[1:2]} if square else {len(x)} & {x.numel() // steps}
-        shapes = [
-            (size, steps)
-            for size in sizes
-            if steps > 1 and len(x) % size == 0 and holders(arguments, (size, steps), flags)
-        ]
+        sizes = {size for size in sizes if steps > 1 and len(x) % size == 0}
+        shapes = [(size, steps) for size in sizes if holders(arguments, (size, steps), flags)]
         masks += [Mask(name, labels[name], x, shape, values) for shape in shapes[:1]]
     return masks
 
 
-def lengths_of(arguments: Arguments, model: nn.Module) -> list[Mask]:
-    """Return the lengths (S,) among the arguments, which their names tell, for which these hold tokens."""
+def lengths_of(arguments: Arguments, model: nn.Module, flags: set[str]) -> list[Mask]:
+    """Return the lengths (S,) among the arguments, which their names tell, for which these hold tokens. `flags`: the names of masks."""
     lengths = []
-    flags = {mask.name for mask in masks_of(arguments, model)}
     for name, x in named_tensors(arguments).items():
         label = label_of(model, name)
-        if (
-            x.is_floating_point()
-            or x.dtype == torch.bool
-            or not any(word in label for word in LENGTHS)
-            or not 0 < x.numel() == len(x)
-        ):
+        integers = not x.is_floating_point() and x.dtype != torch.bool
+        if not integers or not any(word in label for word in LENGTHS):
             continue
-        inputs = [
-            y
-            for key, y in named_inputs(arguments).items()
-            if y.dim() > 1 and len(y) == len(x) and y.shape[1] >= int(x.max())
-        ]
-        shapes = {(len(x), y.shape[1]) for y in inputs if int(x.min()) > 0}
-        fitting = [shape for shape in sorted(shapes) if holders(arguments, shape, flags | {name})]
+        if not 0 < x.numel() == len(x) or int(x.min()) < 1:
+            continue
+        inputs = [y for y in named_inputs(arguments).values() if len(y) == len(x) and y.shape[1] >= int(x.max())]
+        shapes = sorted({(len(x), y.shape[1]) for y in inputs})
+        fitting = [shape for shape in shapes if holders(arguments, shape, flags | {name})]
         lengths += [Mask(name, label, x, shape, (0, 1)) for shape in fitting[:1]]
     return lengths
 
@@ -140,11 +124,9 @@ def two_values(x: Tensor, named: bool) -> tuple[float, float] | None:
     if named and set(values) <= {0, 1} and not (x.is_floating_point() and values == [0]):
         return 0, 1
     additive = x.is_floating_point() and values[-1:] == [0] and len(values) < 3 and (named or len(values) == 2)
-    return (
-        (values[0] if values[0] < 0 else -math.inf, 0.0)
-        if additive and (values[0] == 0 or values[0] <= MASKED)
-        else None
-    )
+    if additive and (values[0] == 0 or values[0] <= MASKED):
+        return values[0] if values[0] < 0 else -math.inf, 0.0
+    return None
 
 
 def refill(x: Tensor, hidden: Tensor, number: int) -> Tensor:
@@ -191,31 +173,17 @@ def reach(recording: RecordedStream, arguments: Arguments, names: set[str], hidd
     stride = -(-hidden.shape[1] // recording.report.tokens)
     if stride > 1:  # frames of a convolution: a token at the border reads visible frames and hidden ones
         hidden = F.max_pool1d((~hidden).float(), 4 * stride + 1, 1, 2 * stride) == 0
-    runs = []
-    for number in (0, 1):
-        changed = change_named(arguments, names, partial(refill, hidden=hidden, number=number))
-        assert changed is not None
-        runs.append(run_through(recording.examined.model, changed, recording.flow, Edits()))
-    states = [[recording.flow.layout.to_rows(state) for state in run.states] for run in runs]
-    rows = [differs(a, b).any(-1) for a, b in zip(*states)]  # (S, T) by layer
+    calls = [change_named(arguments, names, partial(refill, hidden=hidden, number=number)) for number in (0, 1)]
+    one, other = (recording.run(call) for call in calls)
+    rows = changed_rows(one.states, other.states)
     fits = (layer for layer, row in enumerate(rows) if row.shape == rows[0].shape and bool((row & ~rows[0]).any()))
-    outputs = [
-        differs(a, b)
-        for (_, a), (_, b) in zip(*(tensors_in(run.output) for run in runs))
-        if a.shape == b.shape and a.dim() and a.is_floating_point()
-    ]
-    return Reached(rows[0], next(fits, None), outputs, all(bool(state.isfinite().all()) for state in states[0]))
+    outputs = [changes for changes in changed_outputs(one.output, other.output).values() if changes.dim()]
+    return Reached(rows[0], next(fits, None), outputs, all(bool(state.isfinite().all()) for state in one.states))
 
 
 def output_reached(reached: list[Reached], hidden: Tensor) -> bool:
     """Return whether an output changes elsewhere than at the hidden tokens, which are rows of it or rows of a stream."""
-    rows = [hidden, *(result.own for result in reached if bool(result.own.any()))]
-    for changes in reached[0].outputs:
-        if len(changes) != len(hidden) and changes.dim() > 1 and changes.shape[1] == len(hidden):
-            changes = changes.transpose(0, 1)  # (T, B, ...)
-        if len(changes) == len(hidden) and all(is_visible(changes, row) for row in rows if len(row) == len(changes)):
-            return True
-    return False
+    return reaches_output(reached[0].outputs, [hidden, *(each.own for each in reached if bool(each.own.any()))])
 
 
 def at_an_end(hidden: Tensor) -> bool:
@@ -232,39 +200,21 @@ def invert(mask: Tensor) -> Tensor:
     return 1 - mask
 
 
-def inverted_changes(recordings: list[RecordedStream], name: str) -> tuple[bool, bool]:
-    """Return whether states of any stream and whether the output change with an inverted mask."""
-    examined = recordings[0].examined
-    changed = change_named(examined.arguments, {name}, invert)
-    assert changed is not None
-    states = False
-    for each in recordings:
-        after = run_through(examined.model, changed, each.flow, Edits())
-        rows = map(each.flow.layout.to_rows, after.states)
-        states |= any(bool(differs(state, before).any()) for state, before in zip(rows, each.states))
-    pairs = zip(tensors_in(after.output), tensors_in(recordings[0].output))
-    return states, any(x.shape != y.shape or bool(differs(x, y).any()) for (_, x), (_, y) in pairs)
-
-
-def pooled_with(recording: RecordedStream, mask: Mask) -> bool:
-    """Return whether vectors for whole samples change with an inverted mask, so that it is that of tokens and not of a loss."""
-    changed = change_named(recording.examined.arguments, {mask.name}, invert)
-    assert changed is not None
-    after = run_through(recording.examined.model, changed, recording.flow, Edits()).output
-    pairs = zip(tensors_in(after), tensors_in(recording.output))
-    return any(
-        x.dim() == 2 and len(x) == mask.shape[0] and tuple(x.shape) != mask.shape and bool(differs(x, y).any())
-        for (_, x), (_, y) in pairs
-    )
+def inverted_changes(recordings: list[RecordedStream], name: str) -> tuple[bool, list[Tensor]]:
+    """Return whether states of any stream change with an inverted mask, and the outputs that do."""
+    changed = change_named(recordings[0].examined.arguments, {name}, invert)
+    passes = [each.run(changed) for each in recordings]
+    states = any(bool(x.any()) for run, each in zip(passes, recordings) for x in changed_rows(run.states, each.states))
+    pairs = zip(tensors_in(passes[0].output), tensors_in(recordings[0].output))
+    return states, [x for (_, x), (_, y) in pairs if x.shape != y.shape or bool(differs(x, y).any())]
 
 
 def scores_change(recordings: list[RecordedStream], name: str) -> bool:
     """Return whether scores of attention change with an inverted mask, as those of whole rows do, which no softmax notices."""
+    arguments = recordings[0].examined.arguments
     for recording in recordings:
-        changed = change_named(recording.examined.arguments, {name}, invert)
-        assert changed is not None
         runs: list[list[Tensor]] = []
-        for arguments in (recording.examined.arguments, changed):
+        for call in (arguments, change_named(arguments, {name}, invert)):
             scores: list[Tensor] = []
 
             def attend(_: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], scores: Any = scores) -> Any:
@@ -272,7 +222,7 @@ def scores_change(recordings: list[RecordedStream], name: str) -> bool:
                 scores += [] if read is None else [read.nan_to_num()]
                 return in_float64(func, args, kwargs)
 
-            run_through(recording.examined.model, arguments, recording.flow, Edits(attend=attend))
+            recording.run(call, attend=attend)
             runs.append(scores)
         if any(a.shape == b.shape and bool(differs(a, b).any()) for a, b in zip(*runs)):
             return True

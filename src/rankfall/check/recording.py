@@ -4,36 +4,42 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from rankfall.check.attention import TIMES, ScoreScales, masked_scores, rms, weights_of
-from rankfall.check.heads import HeadNumbers, SharedHeads, heads_first, heads_of
+from rankfall.check.attention import TIMES, AttentionReader, ScoreScales, masked_scores, rms, weights_of
 from rankfall.check.layer import StreamReport
+from rankfall.check.passes import run_pass
 from rankfall.check.reads import (
     RECTIFIERS,
     SQUASHERS,
+    HeadNumbers,
     NormRead,
     SoftmaxAxes,
     Units,
+    heads_first,
+    heads_of,
     is_inverse,
     is_triangle,
     looks_random,
     norm_reads,
     units_of,
+    unlike_groups,
 )
-from rankfall.streams.arguments import in_float64
+from rankfall.streams.arguments import Arguments
 from rankfall.streams.axes import differs
-from rankfall.streams.editor import run_through
+from rankfall.streams.editor import PassResult
 from rankfall.streams.examine import Examined
-from rankfall.streams.flow import TOKENWISE, Branch, Edits, Flow
+from rankfall.streams.flow import TOKENWISE, Branch, Flow
+from rankfall.streams.frames import Call, Frames
 from rankfall.streams.record import PRODUCTS, SAME_STATE, SOFTMAX, tensors_in
 
 EPS = ("eps", "epsilon", "variance_epsilon")  # attributes of norms
 ACTIVATIONS = (nn.ReLU, nn.GELU, nn.SiLU, nn.LeakyReLU, nn.Tanh, nn.Sigmoid)
+ROOT = (Call("", 0),)  # where a hook of the model itself computes
 TINY_FACTOR = 1e-2  # the factors of LayerScale begin at 1e-1 to 1e-6
 
 
@@ -68,12 +74,11 @@ class RecordedStream:
     output: Any = None
     used: set[str] = field(default_factory=set)  # names of the parameters that the pass reads
     # parameters that it reads and the model does not hold
-    foreign: dict[int, nn.Parameter] = field(default_factory=dict)
+    foreign: dict[nn.Parameter, None] = field(default_factory=dict)
     unregistered: set[str] = field(default_factory=set)  # plain tensors that the pass reads and that look random
     frozen: set[str] = field(default_factory=set)  # names of the parameters that need no gradient
-    within: list[tuple[Branch, int]] = field(
-        default_factory=list
-    )  # attention inside tokens, with the size of its weights
+    # attention inside tokens, with the size of its weights
+    within: list[tuple[Branch, int]] = field(default_factory=list)
     misaligned: list[tuple[Branch, int]] = field(default_factory=list)  # causal from the first of more keys than tokens
     triangles: bool = False  # whether an operation reads a triangular mask (T, T) with another matrix, or cuts one
     unread_mask: bool = False  # whether a triangular mask is made or held and meets no scores
@@ -82,14 +87,17 @@ class RecordedStream:
     late_mask: bool = False  # whether a triangular mask meets the weights that a softmax returns
     inverse: list[str] = field(default_factory=list)  # norms whose output halves if their input doubles
     unlike_groups: list[tuple[str, str]] = field(default_factory=list)  # module, and how keys and values are shared
-    sideways: list[tuple[str, int]] = field(
-        default_factory=list
-    )  # module and axis of a softmax whose products sum over others
+    # module and axis of a softmax whose products sum over others
+    sideways: list[tuple[str, int]] = field(default_factory=list)
     gates: int = 0  # products with a learned factor below TINY_FACTOR, as of LayerScale
     hidden: Tensor | None = None  # (S, T): tokens that no attention of the stream reads
     streams: list[RecordedStream] = field(default_factory=list)  # all streams of the model
     loss: Callable[[Any], Tensor] | None = None
     build: Callable[..., Any] | None = None
+
+    def run(self, arguments: Arguments | None = None, **edits: Any) -> PassResult:
+        """Run the stream again with other arguments or with edits. The states of the result are rows (S, T, D)."""
+        return run_pass(self.examined, self.flow, arguments, **edits)
 
     def path_of(self, branch: Branch) -> str:
         """Return the module path of a branch."""
@@ -107,36 +115,35 @@ class RecordedStream:
 def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStream:
     """Run one pass of the model, and record what the checks read."""
     recording = RecordedStream(examined, flow, report)
-    calls = [""]  # names of the modules whose calls are in progress, outermost first
     modules = dict(examined.model.named_modules())
     layers = tuple(f"{name}." for name in flow.layers)
     square = (report.tokens, report.tokens)
     before: list[Tensor] = []  # the state and the branch of the addition before
-    names = {id(parameter): name for name, parameter in examined.model.named_parameters()}
+    names: dict[Tensor, str] = {parameter: name for name, parameter in examined.model.named_parameters()}
     plain = {
-        id(value): f"{name}.{key}".lstrip(".")
+        value: f"{name}.{key}".lstrip(".")
         for name, module in modules.items()
         for key, value in vars(module).items()
         if isinstance(value, Tensor) and value.is_floating_point() and looks_random(value)
     }
-    shared = SharedHeads()
-    mapped: dict[
-        int, tuple[Tensor, str, int]
-    ] = {}  # outputs of linear maps, their modules, the widths of their narrower inputs
+    attending = {number: operation.call.module for operation, number in reversed(flow.attends.items())}
+    reader = AttentionReader(flow, report.tokens, alone=False)
+    # outputs of linear maps, their modules, the widths of their narrower inputs
+    mapped: dict[Tensor, tuple[str, int]] = {}
     scales = ScoreScales()
-    softened: dict[int, Tensor] = {}  # weights that a softmax returned
+    softened: set[Tensor] = set()  # weights that a softmax returned
     norm_inputs: dict[str, Tensor] = {}
     axes = SoftmaxAxes()
 
-    def note(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def note(tensors: list[Tensor]) -> None:
         """Note the parameters among the arguments of an operation."""
-        for _, tensor in tensors_in((args, kwargs)):
-            if id(tensor) in names:
-                recording.used.add(names[id(tensor)])
+        for tensor in tensors:
+            if tensor in names:
+                recording.used.add(names[tensor])
             elif isinstance(tensor, nn.Parameter):
-                recording.foreign[id(tensor)] = tensor
-            elif id(tensor) in plain:
-                recording.unregistered.add(plain[id(tensor)])
+                recording.foreign[tensor] = None
+            elif tensor in plain:
+                recording.unregistered.add(plain[tensor])
 
     def look(branch: Branch, state: Tensor, value: Tensor) -> None:
         """Record an addition."""
@@ -153,24 +160,20 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
 
     def attend(number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run an attention of branch `number` and record its heads."""
-        note(args, kwargs)
-        result = in_float64(func, args, kwargs)
+        note([tensor for _, tensor in tensors_in((args, kwargs))])
+        result = reader.attend(number, func, args, kwargs)
         branch = flow.branches[number]
         weights = weights_of(func, args, kwargs, result)
-        shared.see_attention(number, calls[-1], func, args, kwargs, result)
-        axes.see(calls[-1], func, args, kwargs, result)
+        axes.see(frames.stack[-1].module, func, args, kwargs, result)
         if branch.mixes and weights.shape[-1] > 1 and weights.dim() >= 3:
-            operation = next(operation for operation, at in flow.attends.items() if at == number)
             axis = args[1] if len(args) > 1 and func in SOFTMAX else kwargs.get("dim")
             axis = -1 % weights.dim() if axis is None else axis % weights.dim()
             scores = masked_scores(func, args, kwargs)
             scores = None if scores is None else heads_first(scores, axis, report.tokens)
-            by_head = heads_first(weights, axis, report.tokens)
-            heads = heads_of(branch.layer, operation.call.module, by_head, scores)
-            heads = [replace(head, scale=scales.of_attention(func, args, kwargs)) for head in heads]
-            recording.heads += heads
+            by_head, scale = heads_first(weights, axis, report.tokens), scales.of_attention(func, args, kwargs)
+            recording.heads += heads_of(branch.layer, attending[number], by_head, scores, scale)
             if func in SOFTMAX and weights.shape[-2:] == square:
-                softened[id(result)] = result
+                softened.add(result)
         if report.tokens == weights.shape[-2] < weights.shape[-1]:
             visible = torch.ones(weights.shape[-2:], dtype=torch.bool).tril()
             if bool(((weights > 0) == visible).all()):
@@ -183,63 +186,53 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
 
     def watch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run any other operation and record masks, linear maps, units, and sums over weights of attention."""
-        result, name = in_float64(func, args, kwargs), getattr(func, "__name__", "")
+        result, name = reader.compute(func, args, kwargs), getattr(func, "__name__", "")
+        tensors, stack = [tensor for _, tensor in tensors_in((args, kwargs))], frames.stack or ROOT
+        here = stack[-1].module
         if any(True for _ in tensors_in(result)):  # not an attribute, such as a shape
-            note(args, kwargs)
+            note(tensors)
             scales.see(func, args, kwargs, result)
-            shared.see_product(func, args)
-            axes.see(calls[-1], func, args, kwargs, result)
-        if not recording.triangles and not type(modules[calls[-1]]).__module__.startswith(
-            "torch.nn."
-        ):  # which looks at masks
-            squares = [tensor for _, tensor in tensors_in((args, kwargs)) if tensor.shape[-2:] == square]
-            cut = name in ("tril", "triu") and len(squares) and squares[0].dim() > 2
-            recording.unread_mask |= name in ("tril", "triu") and bool(squares)
+            axes.see(here, func, args, kwargs, result)
+        # torch's own modules look at masks
+        if not recording.triangles and not type(modules[here]).__module__.startswith("torch.nn."):
+            squares = [tensor for tensor in tensors if tensor.shape[-2:] == square]
+            cuts = name in ("tril", "triu") and bool(squares)
+            recording.unread_mask |= cuts
             # a mask that is made and not used meets no scores
-            recording.triangles = cut or (len(squares) > 1 and any(is_triangle(mask) for mask in squares))
-            recording.late_mask = recording.triangles and any(id(tensor) in softened for tensor in squares)
-        passes = func in PRODUCTS or name in SAME_STATE
-        if (first := next((tensor for _, tensor in tensors_in((args, kwargs)) if passes), None)) is not None:
-            _, source, width = mapped.get(id(first), (None, "", 0))
+            meets = len(squares) > 1 and any(is_triangle(mask) for mask in squares)
+            recording.triangles = meets or (cuts and squares[0].dim() > 2)
+            recording.late_mask = recording.triangles and any(tensor in softened for tensor in squares)
+        if tensors and (func in PRODUCTS or name in SAME_STATE):
+            first = tensors[0]
+            source, width = mapped.get(first, ("", 0))
             if func in PRODUCTS and result.shape[-1] >= first.shape[-1]:
-                mapped[id(result)] = result, calls[-1], first.shape[-1]
+                mapped[result] = here, first.shape[-1]
             elif func not in PRODUCTS and source and isinstance(result, Tensor):
-                mapped[id(result)] = result, source, width
-            if func in PRODUCTS and source != calls[-1] and calls[-1].startswith(layers) and source.startswith(layers):
-                recording.unbent.append((calls[-1], first.shape[-1] > max(width, result.shape[-1])))
+                mapped[result] = source, width
+            if func in PRODUCTS and source != here and here.startswith(layers) and source.startswith(layers):
+                recording.unbent.append((here, first.shape[-1] > max(width, result.shape[-1])))
         if name in TIMES:
-            factors = [x for _, x in tensors_in((args, kwargs)) if isinstance(x, nn.Parameter)]
+            factors = [tensor for tensor in tensors if isinstance(tensor, nn.Parameter)]
             recording.gates += any(x.squeeze().dim() < 2 and 0 < rms(x) < TINY_FACTOR for x in factors)
         if func in RECTIFIERS or func in SQUASHERS:
-            is_layer = len(calls) > 2 and isinstance(modules[calls[-1]], ACTIVATIONS)  # then its owner is named
-            recording.units.append(units_of(calls[-2 if is_layer else -1], func, result))
-            mapped.pop(id(result), None)  # a rectifier in place returns the tensor that it changed
+            is_layer = len(stack) > 1 and isinstance(modules[here], ACTIVATIONS)  # then its owner is named
+            recording.units.append(units_of(stack[-2 if is_layer else -1].module, func, result))
+            mapped.pop(result, None)  # a rectifier in place returns the tensor that it changed
         return result
 
-    def leave(module: nn.Module, inputs: Any, _: Any) -> None:
+    def leave(call: Call, inputs: Any, _: Any) -> None:
         """Record a norm at the end of its call."""
+        module, kind = modules[call.module], type(modules[call.module]).__name__
         eps = next((value for key in EPS if isinstance(value := getattr(module, key, None), float)), 0.0)
-        if eps and "norm" in type(module).__name__.lower() and inputs and isinstance(inputs[0], Tensor):
-            norm_inputs.setdefault(calls[-1], inputs[0].detach().clone())
-            recording.norms += norm_reads(calls[-1], eps, inputs[0], "Layer" in type(module).__name__)
-        calls.pop()
+        if eps and "norm" in kind.lower() and inputs and isinstance(inputs[0], Tensor):
+            norm_inputs.setdefault(call.module, inputs[0].detach().clone())
+            recording.norms += norm_reads(call.module, eps, inputs[0], "Layer" in kind)
 
-    handles = []
-    for name, module in modules.items():
-        handles.append(module.register_forward_pre_hook(lambda *_, name=name: calls.append(name)))
-        handles.append(module.register_forward_hook(leave))
-    try:
-        passed = run_through(
-            examined.model,
-            examined.arguments,
-            flow,
-            Edits(edit=look, attend=attend, compute=watch, score=shared.see_scores),
-        )
-    finally:
-        for handle in handles:
-            handle.remove()
-    recording.unlike_groups = shared.unlike
-    inside = {operation.call.module for operation in flow.attends}  # layers of inline code have no module
+    with Frames(examined.model, on_exit=leave) as frames:
+        passed = run_pass(examined, flow, edit=look, attend=attend, compute=watch, score=reader.score)
+    unlike = [(attending.get(number, ""), unlike_groups(x.keys, x.values)) for number, x in reader.reads.items()]
+    recording.unlike_groups = [(where, sentence) for where, sentence in unlike if sentence]
+    inside = attending.values()  # layers of inline code have no module
     recording.sideways = [pair for pair in axes.wrong if pair[0] in inside or f"{pair[0]}.".startswith(layers)]
     # where tokens mix, queries may read a map of the state, but a map that widens and one that narrows lack a function
     tokenwise = [recording.path_of(branch) for branch in flow.branches if branch.kind == TOKENWISE]
@@ -247,6 +240,5 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
     recording.inverse = [name for name, x in norm_inputs.items() if is_inverse(modules[name], x)]
     masks = (buffer[..., : report.tokens, : report.tokens] for buffer in examined.model.buffers() if buffer.dim() > 1)
     recording.unread_mask |= any(mask.shape[-2:] == square and is_triangle(mask) for mask in masks)
-    recording.states = [flow.layout.to_rows(state) for state in passed.states]
-    recording.output = passed.output
+    recording.states, recording.output = passed.states, passed.output
     return recording

@@ -1,7 +1,5 @@
 """The check of a module: one report for each of its residual streams."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import pairwise
@@ -24,6 +22,7 @@ from rankfall.check.orders import orders
 from rankfall.check.recording import RecordedStream, record
 from rankfall.errors import RankfallError
 from rankfall.rank.residual import floor_of, relative_residual
+from rankfall.report.labels import many
 from rankfall.streams.arguments import arguments_of, as_format, call_model, copy_of, keep_random_state
 from rankfall.streams.cuts import Variant, cut_by, states_of, variants_of
 from rankfall.streams.examine import FAILURES, Examined, examine
@@ -52,13 +51,9 @@ def check(
     """
     with keep_random_state(), fitting_threads(model, inputs), torch.no_grad():
         examined = examine(model, inputs, blocks=blocks, name=name)
-        needed = {
-            name: parameter.requires_grad
-            for name, parameter in examined.model.named_parameters()
-            if parameter.dim() > 1
-        }
+        needed = {name: x.requires_grad for name, x in examined.model.named_parameters() if x.dim() > 1}
         frozen = {name for name, needs in needed.items() if not needs and any(needed.values())}
-        hidden = {flow.name: hidden_in(examined, flow) for flow in examined.flows}
+        hidden = {flow.name: hidden_tokens(examined, flow)[0] for flow in examined.flows}
         examined.flows = [ignore_hidden_rows(examined, flow, hidden[flow.name]) for flow in examined.flows]
         recordings = {flow.name: record_stream(examined, flow, changes) for flow in examined.flows}
         for recording in recordings.values():
@@ -68,12 +63,6 @@ def check(
         for result in run_checks(recordings.values(), only):
             recordings[result.stream].report.results.append(result)
     return [recording.report for recording in recordings.values()]
-
-
-def hidden_in(examined: Examined, flow: Flow) -> Tensor:
-    """Return the tokens (S, T) that attention hides in a stream."""
-    samples, tokens = states_of(examined, flow)[0].shape[:2]
-    return hidden_tokens(examined, flow, samples, tokens)
 
 
 @contextmanager
@@ -113,12 +102,12 @@ def link_parts(recording: RecordedStream, recordings: dict[str, RecordedStream])
 def record_stream(examined: Examined, flow: Flow, changes: bool) -> RecordedStream:
     """Record a stream and return its numbers, its reference bands and, with `changes`, its interventions."""
     states = states_of(examined, flow)
-    if not all(bool(state.isfinite().all()) for state in states):
-        report = unjudged_report(examined, flow, states, "states are not finite")
-        return RecordedStream(examined, flow, report, states)
-    if flow.around:
-        report = unjudged_report(examined, flow, states, "a skip goes around the layers")
-        report.layers[-1] = LayerReport(flow.depth, flow.layers[-1])  # what the last layer returns is no state
+    finite = all(bool(state.isfinite().all()) for state in states)
+    if not finite or flow.around:
+        kind = "a skip goes around the layers" if finite else "states are not finite"
+        report = report_states(examined, flow, states, kind, judged=False)
+        if finite:
+            report.layers[-1] = LayerReport(flow.depth, flow.layers[-1])  # what the last layer returns is no state
         return RecordedStream(examined, flow, report, states)
     normed = has_norm(examined, flow)
     report = measure_stream(examined, flow, normed)
@@ -136,9 +125,8 @@ def record_stream(examined: Examined, flow: Flow, changes: bool) -> RecordedStre
 
 def measure_stream(examined: Examined, flow: Flow, normed: bool = True) -> StreamReport:
     """Return the numbers of the unchanged model, by layer and by variant."""
-    states = states_of(examined, flow)
-    layers = layers_of(flow, states)
-    report = empty_report(examined, flow, states, layers, say_kind(flow, normed), flow.summary())
+    report = report_states(examined, flow, states_of(examined, flow), say_kind(flow, normed))
+    layers = report.layers
     report.notes += say_outside(flow)
     report.reasons = {
         "attention": try_part(lambda: attention(examined, flow, report)),
@@ -160,48 +148,32 @@ def measure_stream(examined: Examined, flow: Flow, normed: bool = True) -> Strea
     return report
 
 
-def layers_of(flow: Flow, states: list[Tensor]) -> list[LayerReport]:
-    """Return the columns that need only the states of layers 0 .. L, each (S, T, D)."""
+def report_states(
+    examined: Examined, flow: Flow, states: list[Tensor], kind: str, *, judged: bool = True
+) -> StreamReport:
+    """Return a report with the columns that need only the states of layers 0 .. L, each (S, T, D).
+
+    Which branches mix tokens is found by changes of the states, so it is not known of states that cannot be judged.
+    """
     layers = [LayerReport(0)]
     for number, name in enumerate(flow.layers, 1):
-        parts = [f"{branch.name} {branch.kind}" for branch in flow.of_layer(number)]
+        parts = [f"{branch.name} {branch.kind}" for branch in flow.of_layer(number)] if judged else []
         layers.append(LayerReport(number, name, parts))
     for state, layer in zip(states, layers):
         fill_state_columns(state, layer)
-    return layers
-
-
-def unjudged_report(examined: Examined, flow: Flow, states: list[Tensor], kind: str) -> StreamReport:
-    """Return a report with the columns of the states alone, for states that cannot be judged.
-
-    Which branches mix tokens is found by changes of the states, so it is not known either.
-    """
-    layers = layers_of(flow, states)
-    for layer in layers:
-        layer.parts = []
-    report = empty_report(examined, flow, states, layers, kind, flow.summary(kinds=False))
-    report.causal = report.judged = False
-    return report
-
-
-def empty_report(
-    examined: Examined, flow: Flow, states: list[Tensor], layers: list[LayerReport], kind: str, summary: str
-) -> StreamReport:
     samples, tokens = states[0].shape[:2]
     return StreamReport(
-        flow.name, summary, kind, flow.depth, flow.width, tokens, samples, flow.causal, layers,
-        axes=flow.layout.tokens, floor=floor_of(states[0].dtype), notes=[*examined.notes],
+        flow.name, flow.summary(kinds=judged), kind, flow.depth, flow.width, tokens, samples, flow.causal and judged, layers,
+        axes=flow.layout.tokens, floor=floor_of(states[0].dtype), judged=judged, notes=[*examined.notes],
     )  # fmt: skip
 
 
 def say_outside(flow: Flow) -> list[str]:
     """Return a note on the stream's additions outside all layers."""
-    names = [name or "the model itself" for name in dict.fromkeys(flow.outside)]
-    places = ", ".join(names[:4]) + " and others" * (len(names) > 4)
-    several = len(flow.outside) > 1
-    forms = ("s", "are", "they stay as they are") if several else ("", "is", "it stays as it is")
-    sentence = "{} more residual addition{} of this stream {} in no layer, in {}: {} in all variants"
-    return [sentence.format(len(flow.outside), *forms[:2], places, forms[2])] if flow.outside else []
+    places = list(dict.fromkeys(name or "the model itself" for name in flow.outside))
+    listed = ", ".join(places[:4]) + " and others" * (len(places) > 4)
+    additions = f"{many(len(flow.outside), 'residual addition')} outside all layers, in {listed}"
+    return [f"{additions}: unchanged in all variants"] if places else []
 
 
 def try_part(function: Callable[[], str]) -> str:

@@ -3,8 +3,6 @@
 A file is code that runs, so `module_from_file` first reports which file and which functions.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from collections.abc import Callable
@@ -57,17 +55,21 @@ def module_of(path: Path, known: dict[Path, ModuleType]) -> ModuleType:
     return module
 
 
-def find_function(module: ModuleType, name: str, path: Path) -> Any:
+def find_name(path: Path, name: str, known: dict[Path, ModuleType]) -> Any:
+    """Return what a file holds under a name. `known` are the files that have been run."""
+    module = module_of(path, known)
     if not hasattr(module, name):
         functions = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
         raise RankfallError(f"{path.name} has no {name!r}" + suggest(name, functions))
     return getattr(module, name)
 
 
-def call_function(function: Callable[[], Any], name: str, path: Path) -> Any:
-    """Call a function without arguments and return its result."""
+def call_function(value: Any, name: str, path: Path) -> Any:
+    """Return the result of a function without arguments; any other value, or a module, as it is."""
+    if isinstance(value, nn.Module) or not callable(value):
+        return value
     try:
-        return function()
+        return value()
     except RankfallError:
         raise
     except Exception as error:  # whatever it may raise
@@ -79,27 +81,20 @@ def module_from_file(target: str, inputs: str | None, say: Callable[[str], None]
     known: dict[Path, ModuleType] = {}
     path, name = split_target(target, "model")
     say(f"runs {path}: {name}()" + (f", and {inputs} for the inputs" if inputs else ""))
-    model = find_function(module_of(path, known), name, path)
-    if not isinstance(model, nn.Module):
-        model = call_function(model, name, path) if callable(model) else model
-    example: Any = None
+    model, example = call_function(find_name(path, name, known), name, path), None
     if isinstance(model, tuple) and len(model) == 2 and isinstance(model[0], nn.Module):
         model, example = model  # a function may return both
     if not isinstance(model, nn.Module):
         raise RankfallError(f"{path.name}:{name} gives {type(model).__name__}, not an nn.Module: {HELP}")
     if inputs is not None:
         inputs_path, inputs_name = split_target(inputs, "--inputs")
-        example = find_function(module_of(inputs_path, known), inputs_name, inputs_path)
-        example = call_function(example, inputs_name, inputs_path) if callable(example) else example
+        example = call_function(find_name(inputs_path, inputs_name, known), inputs_name, inputs_path)
     if example is None:
-        raise RankfallError(
-            f"{path.name}:{name} needs an example of its inputs: --inputs {path.name}:NAME, a tensor, tuple or dict or a function that "
-            "returns one"
-        )
+        option = f"--inputs {path.name}:NAME, a tensor, tuple or dict or a function that returns one"
+        raise RankfallError(f"{path.name}:{name} needs an example of its inputs: {option}")
     return model, example, f"{path.name}:{name}"
 
 
 def read_value(target: str, option: str) -> Any:
     """Return what FILE.py:NAME holds."""
-    path, name = split_target(target, option)
-    return find_function(module_of(path, {}), name, path)
+    return find_name(*split_target(target, option), {})

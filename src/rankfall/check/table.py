@@ -3,11 +3,9 @@
 `Condition` is one of `--fail-if`: a quantity, a comparison and a number, such as "residual_last < 0.1".
 """
 
-from __future__ import annotations
-
 import operator
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rankfall.check.checks.rank import explain_rank
@@ -76,12 +74,7 @@ def side_by_side(models: dict[str, list[StreamReport]]) -> list[str]:
 
 def report_lines(report: StreamReport, name: str, width: int | None) -> list[str]:
     """Return the lines of a report. A table wider than `width` is split into parts."""
-    output = [
-        *result_lines(report, name),
-        "",
-        *layer_table(report, width),
-        "",
-    ]
+    output = [*result_lines(report, name), "", *layer_table(report, width), ""]
     output += [*variants_lines(report), ""] if report.variants else []
     if report.interventions:
         output += [*interventions_table(report), ""]
@@ -89,9 +82,8 @@ def report_lines(report: StreamReport, name: str, width: int | None) -> list[str
     output += [f"({note})" for note in report.notes]
     output += [f"({column}: {reason})" for column, reason in report.reasons.items()]
     if " outside the stream" in report.summary:
-        output.append(
-            "(what it reads outside the stream, such as the output of an encoder, stays as it is in all variants)"
-        )
+        outside = "what it reads outside the stream, such as the output of an encoder"
+        output.append(f"({outside}, stays as it is in all variants)")
     return output
 
 
@@ -138,13 +130,9 @@ def show_value(value: float | int | None) -> str:
 
 def variants_lines(report: StreamReport) -> list[str]:
     """Return a line with the residual of every variant at the last layer."""
-    residuals = [
-        f"{name} {show_residual(values[-1], report.floor) or 'none'}" for name, values in report.variants.items()
-    ]
-    return [
-        f"residual of the last layer: {', '.join(residuals)}"
-        + " (~: rounding)" * any("~" in residual for residual in residuals)
-    ]
+    last = {name: show_residual(values[-1], report.floor) or "none" for name, values in report.variants.items()}
+    line = "residual of the last layer: " + ", ".join(f"{name} {residual}" for name, residual in last.items())
+    return [line + " (~: rounding)" * ("~" in line)]
 
 
 def interventions_table(report: StreamReport) -> list[str]:
@@ -163,12 +151,7 @@ def report_text(reports: Iterable[StreamReport], name: str, width: int | None = 
     return "\n\n".join("\n".join(report_lines(report, name, width)) for report in reports)
 
 
-COMPARED: dict[str, Callable[[float, float], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+COMPARED = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 LISTS = ("layer", "name", "parts", "orders", "head_gradients")  # fields of a layer that are no single quantity
 COLUMNS = tuple(name for name in LayerReport.__dataclass_fields__ if name not in LISTS)
 PLACES = ("first", "last", "min", "max")
@@ -219,8 +202,6 @@ def condition(text: str) -> Condition:
             column, place = name, ""
     if column not in COLUMNS or place == "":
         allowed = [f"{quantity}_{end}" for quantity in COLUMNS for end in PLACES]
-        raise RankfallError(
-            f"--fail-if {text!r}: no quantity {name!r}; it is a column ({', '.join(COLUMNS)}) and _first, _last, _min, _max or [layer]"
-            + suggest(name, allowed)
-        )
+        form = f"it is a column ({', '.join(COLUMNS)}) and _first, _last, _min, _max or [layer]"
+        raise RankfallError(f"--fail-if {text!r}: no quantity {name!r}; {form}" + suggest(name, allowed))
     return Condition(text, column, place, match[3], float(match[4]))

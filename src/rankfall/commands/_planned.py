@@ -69,7 +69,7 @@ def plan_job(args: argparse.Namespace, kind: str, *names: str, cells: Iterable[s
         try:
             plan, job = read_plan(run.folder, *cells), run.job(kind, *names)
             job.check(args.expect)
-            check_unchanged(job.code())
+            check_unchanged(job.code)
             return Planned(plan, run, job, args.results or run.results, worker_command(kind, args))
         except DamagedPlan as error:
             print(f"planning the whole grid instead of reading this job's part: {error}", file=sys.stderr)

@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         raise RankfallError(f"--samples is {args.samples}\n  fix: 2 or more, in pairs")
     from transformers import CONFIG_MAPPING
 
-    from rankfall.check.real import measure_model
+    from rankfall.check.library import measure_model
     from rankfall.models.families.published import SIZES
     from rankfall.models.source import ModelSource, usual_length
     from rankfall.models.texts import Texts

@@ -75,8 +75,8 @@ def run(args: argparse.Namespace) -> int:
         slower = slowdown(count_cores(), min(count_cores(), len(missing)), load)
         costs_by_path = {f"{planned.results}/{file}": cost for file, cost in costs.items()}
         state = RunState(began, costs=costs_by_path, slower=slower)
-        snakemake = driver.Driver(child, state, title=plan.config.name, results=planned.results)
-        snakemake.record = RunRecord(planned.results, args.config, again, child.process.pid, state)
+        record = RunRecord(planned.results, args.config, again, child.process.pid, state)
+        snakemake = driver.Driver(child, state, plan.config.name, planned.results, record)
         code = snakemake.follow(sys.stdout.isatty())
         return finish(snakemake, code, args, again, time.time() - began)
     finally:
@@ -126,7 +126,7 @@ def finish(snakemake: "Driver", code: int, args: argparse.Namespace, again: str,
         print_lines(ending.say_stopped(snakemake.state, again, seconds))
         return code
     if code and not snakemake.began:
-        other = read_record(snakemake.results) if snakemake.results else None
+        other = read_record(snakemake.results)
         print_lines(
             ending.say_refused(
                 snakemake.state, snakemake.child.text(), other[0] if other else None, again, unlock_command(again)
@@ -134,10 +134,8 @@ def finish(snakemake: "Driver", code: int, args: argparse.Namespace, again: str,
             sys.stderr,
         )
         return code
-    assert snakemake.results is not None
     if code:
-        print_lines(ending.say_failed(snakemake.state, again, snakemake.log))
-        print_lines(ending.describe_missing_page(snakemake.state, snakemake.results))
+        print_lines(ending.say_failed(snakemake.state, snakemake.results, again, snakemake.log))
         print_brief(snakemake.results, args.config)
         return code
     print_lines(ending.say_finished(snakemake.state, snakemake.results, args.config, seconds))

@@ -60,10 +60,10 @@ def _show(args: argparse.Namespace) -> int:
     if args.table == "scorecard" and not args.csv and (args.out is None or args.latex):
         from rankfall.report.looks import looks
         from rankfall.report.score_text import as_latex, as_lines
-        from rankfall.run.config.looks import check_labels
+        from rankfall.run.config.looks import check_looks
 
         scores = tables.read_frame(path, "scorecard")
-        with looks(check_labels(config) if config else {}, {}):
+        with looks(check_looks(config)[0] if config else {}, {}):
             if args.latex:
                 architectures = list(config.architectures) if config else []
                 return _write(as_latex(scores, columns, args.setting or "", architectures), args.out)

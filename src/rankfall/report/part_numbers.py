@@ -59,8 +59,15 @@ def row_of(headline: Headline, rows: ByParts, row: Mapping[str, Any]) -> Series 
     wanted = headline.parts.asked(row)
     if isinstance(wanted, str):
         return wanted
-    key = (wanted.get("block", ""), *(notation(part, text_or_none(wanted[part])) for part in MADE_OF))
-    return rows.get(key, "no row of the table has these components with these options")
+    made_of = [notation(part, text_or_none(wanted[part])) for part in MADE_OF]
+    key = (wanted.get("block", ""), *made_of)
+    if key in rows:
+        return rows[key]
+    known = zip(*(key[1:] for key in rows), strict=True)
+    unknown = [f"{part} {wanted[part]}" for part, name, names in zip(MADE_OF, made_of, known) if name not in names]
+    if not unknown:
+        return "no row of the table has these components together"
+    return f"the table has no {' and no '.join(unknown)}: name it in the options of the measure {headline.table}"
 
 
 def parts_of(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from math import isfinite
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
@@ -210,7 +209,7 @@ def as_latex(
 
 
 def rows_as_latex(data: "Table") -> str:
-    """Return a LaTeX table (booktabs) of all rows and columns of a table. Numbers have four digits; a null is empty."""
+    """Return a LaTeX table (booktabs) of all rows and columns of a table. Numbers have four digits, NaN is a dash and a null is empty."""
     body = [write_line(map(write_plain_value, row.values())) for row in data.to_pylist()]
     sides = ["r" if str(field.type) in ("int64", "double") else "l" for field in data.schema]
     head = [escape(name.replace("_", " ")) for name in data.column_names]
@@ -219,8 +218,9 @@ def rows_as_latex(data: "Table") -> str:
 
 def write_plain_value(value: str | float | None) -> str:
     """Write the value of a cell of a table for LaTeX."""
-    if isinstance(value, float) and isfinite(value):
-        return math(re.sub(r"e(-?)\+?0*", r"e\1", f"{value:.4g}"))
+    if isinstance(value, float):
+        text = re.sub(r"e(-?)\+?0*", r"e\1", f"{value:.4g}").replace("inf", r"\infty")
+        return math(text) if value == value else "--"
     return "" if value is None else escape(str(value))
 
 

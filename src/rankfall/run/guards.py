@@ -55,15 +55,9 @@ BESIDE = ("__pycache__", ".dist-info", ".egg-info")  # folders beside sources
 
 
 class Unproved(RankfallError):
-    """The key does not describe the computation, so its results cannot be stored. This is not an error of a cell."""
+    """The key does not describe the computation, so its results cannot be stored. This is not an error of a cell.
 
-
-class NotInKey(Unproved):
-    """A component read a file that no key covers."""
-
-
-class Edited(Unproved):
-    """A file in a key changed after the run was planned."""
+    A component read a file that no key covers or changed a precision flag, or a file in a key changed after the run was planned."""
 
 
 class Watch:
@@ -90,7 +84,7 @@ class Watch:
             self.written.add(path)
         if exists and path not in self.written and flags & os.O_ACCMODE != os.O_WRONLY and not self.is_known(path):
             self.refused.append(describe_read(reader, path))
-            raise NotInKey(self.refused[-1])
+            raise Unproved(self.refused[-1])
 
     def is_known(self, path: str) -> bool:
         """Return whether a path is in the key, or belongs to Python, the system, an installed package, this package or its engine."""
@@ -169,7 +163,7 @@ def check_reads() -> None:
     """Raise if a read was refused in the running job."""
     watch = install_watch()
     if watch.allowed is not None and watch.refused:
-        raise NotInKey(watch.refused[0])
+        raise Unproved(watch.refused[0])
 
 
 def check_files() -> None:
@@ -193,7 +187,7 @@ def check_unchanged(code: Code) -> None:
     """Raise if a file or installed version in `code` has another digest now."""
     changed = sorted(name for name, planned in code.items() if planned not in current_digests(name))
     if changed:
-        raise Edited(
+        raise Unproved(
             f"{', '.join(changed)} changed since this run was planned; nothing was stored under a wrong key, and earlier results are kept: "
             f"run again"
         )

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -42,25 +42,20 @@ class Objects:
 
     def list_all(self, folder: str) -> dict[str, tuple[int, float]]:
         """Return the names of all objects in a folder, relative to the results, with their sizes and times of writing."""
-        try:
+        listed: dict[str, Any] = {}
+        with suppress(FileNotFoundError), self._report("list", folder):
             listed = self.system.find(self.root, detail=True, prefix=f"{folder}/")
-        except FileNotFoundError:
-            return {}
-        except Exception as error:  # each kind of object store raises its own errors
-            raise self._failure("list", folder, error) from error
         entries = {name[len(self.root) + 1 :]: (entry["size"], _time(entry)) for name, entry in listed.items()}
         return {name: entry for name, entry in entries.items() if name.startswith(f"{folder}/")}
 
     def fetch(self, path: Path) -> bool:
         """Copy an object to its path. Return False if there is none."""
-        try:
+        content = None
+        with suppress(FileNotFoundError), self._report("read", self._name(path)):
             content = self.system.cat_file(self._address(path))
-        except FileNotFoundError:
-            return False
-        except Exception as error:
-            raise self._failure("read", self._name(path), error) from error
-        write(path, content)
-        return True
+        if content is not None:
+            write(path, content)
+        return content is not None
 
     def fetch_new(self, folder: str, names: Iterable[str] | None = None) -> None:
         """Copy the objects of a folder, or those in `names`, that have no copy of the same size here."""
@@ -70,10 +65,8 @@ class Objects:
 
     def put(self, path: Path) -> None:
         """Copy a finished file to its object."""
-        try:
+        with self._report("write", self._name(path)):
             self.system.put_file(str(path), self._address(path))
-        except Exception as error:
-            raise self._failure("write", self._name(path), error) from error
 
     def put_new(self, folder: Path) -> None:
         """Copy the files of a folder that have no object of the same size."""
@@ -83,19 +76,14 @@ class Objects:
 
     def remove(self, path: Path) -> None:
         """Remove an object, if it exists."""
-        try:
-            with suppress(FileNotFoundError):
-                self.system.rm_file(self._address(path))
-        except Exception as error:
-            raise self._failure("remove", self._name(path), error) from error
+        with suppress(FileNotFoundError), self._report("remove", self._name(path)):
+            self.system.rm_file(self._address(path))
 
     def now(self, path: Path) -> float:
         """Return the time by the clock of the object store: the date of an object that is written at this path and removed."""
-        try:
+        with self._report("write", self._name(path)):
             self.system.pipe_file(self._address(path), b"now")
             time = _time(self.system.info(self._address(path)))
-        except Exception as error:
-            raise self._failure("write", self._name(path), error) from error
         self.remove(path)
         return time
 
@@ -142,11 +130,18 @@ class Objects:
     def _address(self, path: Path) -> str:
         return f"{self.root}/{self._name(path)}"
 
-    def _failure(self, action: str, name: str, error: Exception) -> StoreError:
-        return StoreError(
-            f"cannot {action} {self.url}/{name}: {describe_error(error)}\n"
-            f"finished results are untouched; mend this and run again, or remove {self.folder / MARKER} to use the folder alone"
-        )
+    @contextmanager
+    def _report(self, action: str, name: str) -> Iterator[None]:
+        """Raise a `StoreError` for any error, since each kind of object store has its own. Pass on that an object to read is missing."""
+        try:
+            yield
+        except Exception as error:
+            if isinstance(error, FileNotFoundError) and action != "write":
+                raise
+            raise StoreError(
+                f"cannot {action} {self.url}/{name}: {describe_error(error)}\n"
+                f"finished results are untouched; mend this and run again, or remove {self.folder / MARKER} to use the folder alone"
+            ) from error
 
 
 def find_objects(results: Path) -> Objects | None:

@@ -53,11 +53,10 @@ class Sources:
 
     def __init__(self) -> None:
         importlib.invalidate_caches()
-        self.specs: dict[str, ModuleSpec | None] = {}
-        self.read: dict[str, Source | None] = {}
+        self.spec, self.source = functools.cache(self._spec), functools.cache(self._source)
+        self.is_local = functools.cache(self._is_local)
         self.closures: dict[frozenset[str], dict[str, str]] = {}
         self.hashes: dict[frozenset[str], str] = {}
-        self.local: dict[str, bool] = {}
         self.needs: dict[tuple[str, str], list[str]] = {}
 
     def code_files(self, roots: Iterable[str]) -> dict[str, str]:
@@ -88,7 +87,7 @@ class Sources:
         def counts(module: str) -> bool:
             """Return whether a module is in the closure: of this package, of the root's package, or local."""
             name = module.partition(".")[0]
-            return name in (*OURS, top) or self._is_local(name)
+            return name in (*OURS, top) or self.is_local(name)
 
         seen: dict[str, Source] = {}
         waiting = list(ancestors(root))
@@ -109,10 +108,11 @@ class Sources:
 
     def _is_local(self, top: str) -> bool:
         """Return whether a top-level package or module is local: neither installed nor in the standard library."""
-        if top not in self.local:
-            spec = None if top in sys.stdlib_module_names else self.spec(top)
-            self.local[top] = spec is not None and is_local(top, spec)
-        return self.local[top]
+        spec = None if top in sys.stdlib_module_names else self.spec(top)
+        if spec is None:
+            return False
+        folders = [*(spec.submodule_search_locations or ()), spec.origin or ""]
+        return not INSTALLED.intersection(Path(folders[0]).parts)
 
     def _needs(self, source: Source, counts: Callable[[str], bool]) -> Iterator[str]:
         """Yield the modules that a module imports, of the packages that count."""
@@ -150,40 +150,24 @@ class Sources:
                 parts = path.relative_to(folder).with_suffix("").parts
                 yield ".".join([top, *(parts[:-1] if parts[-1] == "__init__" else parts)])
 
-    def source(self, module: str) -> Source | None:
-        """Return a module's source, or None if there is no such module with source text."""
-        if module not in self.read:
-            self.read[module] = self._source(module)
-        return self.read[module]
-
     def _source(self, module: str) -> Source | None:
-        """Read and analyse the file of a module."""
+        """Return a module's source, or None if there is no such module with source text."""
         spec = self.spec(module)
         if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
             return None
         path, is_package = Path(spec.origin), spec.submodule_search_locations is not None
         levels = module.count(".") + is_package
         file = path.relative_to(path.parents[levels]).as_posix()
-        content = path.read_bytes()
-        return Source(module, file, *_analyse(content, module, is_package, file))
+        return Source(module, file, *_analyse(path.read_bytes(), module, is_package, file))
 
-    def spec(self, module: str) -> ModuleSpec | None:
+    def _spec(self, module: str) -> ModuleSpec | None:
         """Return the spec of a module. None if there is none, as for `a.b.c` where `a.b` is not a package, so that c is an attribute."""
-        if module not in self.specs:
-            parent = module.rpartition(".")[0]
-            if not parent:
-                self.specs[module] = find_module(module)
-            else:
-                folder = self.spec(parent)
-                places = folder.submodule_search_locations if folder else None
-                self.specs[module] = find_inside(module, list(places)) if places is not None else None
-        return self.specs[module]
-
-
-def is_local(top: str, spec: ModuleSpec) -> bool:
-    """Return whether a top-level package or module is local: neither installed nor in the standard library."""
-    folders = [*(spec.submodule_search_locations or ()), spec.origin or ""]
-    return top not in sys.stdlib_module_names and bool(folders) and not INSTALLED.intersection(Path(folders[0]).parts)
+        parent = module.rpartition(".")[0]
+        if not parent:
+            return find_module(module)
+        folder = self.spec(parent)
+        places = folder.submodule_search_locations if folder else None
+        return find_inside(module, list(places)) if places is not None else None
 
 
 def module_of(name: str) -> str:

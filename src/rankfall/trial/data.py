@@ -68,14 +68,11 @@ def check_split(candidate: Candidate, dataset: Dataset, name: str, split: Split)
         description = f"its {name} {part} are {tuple(value.shape)} of {value.dtype}"
         if declared in ("tokens", "classes", "hidden"):
             if value.dim() != 2 or value.dtype != torch.int64:
-                raise candidate.refusal(
-                    f"says {fact} = {declared!r}, but {description}", "they must be (N, T) of int64"
-                )
+                fault = f"says {fact} = {declared!r}, but {description}"
+                raise candidate.refusal(fault, "they must be (N, T) of int64")
         elif value.dim() != 3 or not value.is_floating_point() or value.shape[2] != most:
-            raise candidate.refusal(
-                f"says {fact} = {declared!r} and {size} = {most}, but {description}",
-                "they must be floating-point numbers (N, T, C) with as many channels",
-            )
+            fault = f"says {fact} = {declared!r} and {size} = {most}, but {description}"
+            raise candidate.refusal(fault, "they must be floating-point numbers (N, T, C) with as many channels")
         if outside := find_outside(value, least, most, size):
             raise candidate.refusal(f"has {name} {part} {outside[0]}", outside[1])
     if split.inputs.shape[:2] != split.targets.shape[:2]:
@@ -93,7 +90,5 @@ def find_outside(values: Tensor, least: int, most: int, size: str) -> tuple[str,
     if low >= least and high < most:
         return None
     note = ", -1 where nothing is asked" if least < 0 else ""
-    return (
-        f"from {low:.0f} to {high:.0f} with {size} = {most}",
-        f"they must lie in {least} .. {most - 1}{note}",
-    )
+    fault = f"from {low:.0f} to {high:.0f} with {size} = {most}"
+    return fault, f"they must lie in {least} .. {most - 1}{note}"

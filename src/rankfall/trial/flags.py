@@ -37,26 +37,28 @@ def read_flags() -> dict[str, Any]:
     return values
 
 
+def differing_flags(before: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the value of each flag that differs from `before`."""
+    return {name: value for name, value in read_flags().items() if name in before and value != before[name]}
+
+
 def changed_flags(before: Mapping[str, Any]) -> tuple[str, str] | None:
     """Return fault and fix of the first flag that differs from `before`, or None."""
-    after = read_flags()
-    for name, value in before.items():
-        if name in after and after[name] != value:
-            fault = f"changes {name} from {value!r} to {after[name]!r}, which other components compute with"
-            return fault, "leave the flag as it is, or put it back by try and finally"
+    for name, value in differing_flags(before).items():
+        fault = f"changes {name} from {before[name]!r} to {value!r}, which other components compute with"
+        return fault, "leave the flag as it is, or put it back by try and finally"
     return None
 
 
 def restore_flags(before: Mapping[str, Any]) -> None:
     """Put back each flag that differs from `before`."""
-    after, torch = read_flags(), sys.modules.get("torch")
-    for name, value in before.items():
-        if name in after and after[name] != value:
-            holder, _, last = name.removeprefix("torch.").rpartition(".")
-            if FLAGS[name]:
-                getattr(torch, FLAGS[name])(value)
-            else:
-                setattr(attrgetter(holder)(torch), last, value)
+    torch = sys.modules.get("torch")
+    for name in differing_flags(before):
+        holder, _, last = name.removeprefix("torch.").rpartition(".")
+        if FLAGS[name]:
+            getattr(torch, FLAGS[name])(before[name])
+        else:
+            setattr(attrgetter(holder)(torch), last, before[name])
 
 
 @contextmanager

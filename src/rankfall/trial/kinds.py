@@ -94,7 +94,8 @@ def check_declared(candidate: Candidate) -> None:
         shown = LEARN[kind](loaded, candidate.component.options)
     except Exception:  # it may run at the network's sizes only
         return
-    breaks, provides, ignores = (declared(candidate, fact) for fact in ("BREAKS", "PROVIDES", "IGNORES"))
+    facts = [candidate.facts.get(fact, ()) for fact in ("BREAKS", "PROVIDES", "IGNORES")]
+    breaks, provides, ignores = ((names,) if isinstance(names, str) else tuple(names) for names in facts)
     if lacking := [name for name in shown.get("BREAKS", ()) if name not in breaks]:
         declaration = f"says BREAKS = {breaks!r}" if breaks else "does not say BREAKS"
         fault = f"makes networks of which measures cannot have the whole by {' and '.join(lacking)}, and {declaration}"
@@ -103,16 +104,8 @@ def check_declared(candidate: Candidate) -> None:
     judged = JUDGED.get(kind, set())
     if wrong := [name for name in provides if name in judged and name not in shown["PROVIDES"]]:
         fault = f"says PROVIDES = {provides!r}, but lacks methods for {wrong[0]}, or they do not give its output"
-        remedy = (
-            f"mend them, or leave {wrong[0]!r} out, so that measures that use it are refused before anything is trained"
-        )
-        raise candidate.refusal(fault, remedy)
+        refused = "measures that use it are then refused before anything is trained"
+        raise candidate.refusal(fault, f"mend them, or leave {wrong[0]!r} out: {refused}")
     if read := [name for name in ignores if name not in shown.get("IGNORES", ignores)]:
         fault = f"reads its {read[0]} with these options, and IGNORES has it (declared, or learned from its defaults)"
         raise candidate.refusal(fault, f"write IGNORES without {read[0]!r} at the top of its file")
-
-
-def declared(candidate: Candidate, fact: str) -> tuple[str, ...]:
-    """Return the values of a fact."""
-    names = candidate.facts.get(fact, ())
-    return (names,) if isinstance(names, str) else tuple(names)

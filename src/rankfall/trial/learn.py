@@ -19,12 +19,12 @@ from rankfall.nets.network import bind_named
 from rankfall.nets.normalisers.softmax import softmax
 from rankfall.nets.norms.layer import Layer
 from rankfall.nets.positions._base import HOOKS, Position
-from rankfall.nets.primitives import Sizes, asks, no_dropout
+from rankfall.nets.primitives import Sizes, asks, bind_earlier, no_dropout
 from rankfall.nets.residuals.add import add
 from rankfall.nets.residuals.scaled import scaled
 from rankfall.tasks._dataset import Dataset
 from rankfall.trial.candidate import Surroundings
-from rankfall.trial.independence import AGREE, difference
+from rankfall.trial.maps import AGREE, difference
 
 MEMBERS, SAMPLES, TOKENS = 2, 2, Surroundings().tokens
 LAYERS = (1, 2)  # all layers of a network of depth 2: a component may act differently in each
@@ -47,9 +47,8 @@ def learn_task(task: Any, options: Options) -> dict[str, Any]:
         raise TypeError(f"it returns {type(data).__name__} where a Dataset is expected; a `return` may be missing")
     inputs, targets = data.train.inputs, data.train.targets
     if data.special > 0 and inputs.shape == targets.shape and torch.equal(inputs, targets):
-        raise ValueError(
-            "its targets are its inputs: say TARGETS = 'hidden' if the objective hides them, else 'classes'"
-        )
+        hint = "say TARGETS = 'hidden' if the objective hides them, else 'classes'"
+        raise ValueError(f"its targets are its inputs: {hint}")
     kind = "values" if targets.is_floating_point() else "classes"
     return {"INPUTS": "vectors" if inputs.is_floating_point() else "tokens", "TARGETS": kind}
 
@@ -85,11 +84,8 @@ def note_calls(attention: Any, layer: int, called: set[str], options: Options) -
             called.add(name)
             return super().__getattribute__(name)
 
-    class NotedPosition(Position):
-        rotate = noting(Position.rotate, "rotate")
-        products = noting(Position.products, "products")
-        bias = noting(Position.bias, "bias")
-        context = noting(Position.context, "context")
+    methods = {name: noting(getattr(Position, name), name) for name in OFFERED if hasattr(Position, name)}
+    noted_position = type("NotedPosition", (Position,), methods)
 
     class NotedNormaliser:
         prepare = staticmethod(noting(lambda q, k: (q, k), "prepare", "normaliser"))
@@ -101,10 +97,10 @@ def note_calls(attention: Any, layer: int, called: set[str], options: Options) -
     sizes: Sizes = NotedSizes(**{**vars(SIZES), "layer": layer})
     if hasattr(attention, "sized"):
         sizes = attention.sized(sizes, **options)
-    net = attention(sizes, NotedPosition(), NotedNormaliser(), noting(lower_triangle, "mask"), "blocks.0", **options)
+    net = attention(sizes, noted_position(), NotedNormaliser(), noting(lower_triangle, "mask"), "blocks.0", **options)
     x = random_states(net)
     with torch.no_grad():
-        net(x, no_dropout, **earlier_of(net))
+        bind_earlier(net, {})(x, no_dropout)
         if hasattr(net, "weights"):
             net.weights(x)
     return net
@@ -125,11 +121,6 @@ def random_states(module: Any) -> Tensor:
     return fill(module).normal_(generator=torch.Generator().manual_seed(1))
 
 
-def earlier_of(module: Any) -> dict[str, Any]:
-    """Return the argument `earlier` of the first layer, if the module reads results of earlier layers."""
-    return {"earlier": {}} if asks(module) else {}
-
-
 def wrong_parts(net: Any, provided: set[str]) -> set[str]:
     """Return the provided parts that do not give the output of an attention: weights that differ from those passed to dropout, heads that
     do not sum to the output, or value maps that omit a gate."""
@@ -142,7 +133,7 @@ def wrong_parts(net: Any, provided: set[str]) -> set[str]:
         return value
 
     with torch.no_grad():
-        weights, output = net.weights(x), net(x, drop, **earlier_of(net))
+        weights, output = net.weights(x), bind_earlier(net, {})(x, drop)
         others = [value for value in dropped if value.shape == weights.shape and not torch.allclose(value, weights)]
         if weights.dim() != 5 or others:  # (K, B, H, T, T)
             return {*METHODS}
@@ -185,15 +176,13 @@ def learn_block(block: Any, options: Options) -> dict[str, Any]:
             x = module.widen(x) if hasattr(module, "widen") else x
 
             def call(state: Tensor, module: Any = module) -> Any:
-                return module(state, no_dropout, **earlier_of(module))
+                return bind_earlier(module, {})(state, no_dropout)
 
             breaks |= {*find_breaks(module, x, call), *(["blocks"] if asks(module) else [])}
             module.attention.forward = lambda state, *drop: torch.zeros_like(state)
             tokenwise = tokenwise and acts_on_tokens_alone(call, x)
-    return {
-        "BREAKS": [name for name in ("blocks", "weights", "heads", "values") if name in breaks],
-        "TOKENWISE": tokenwise,
-    }
+    ordered = [name for name in ("blocks", *METHODS) if name in breaks]
+    return {"BREAKS": ordered, "TOKENWISE": tokenwise}
 
 
 def build_block(

@@ -2,25 +2,69 @@
 samples.
 
 Calls are in float64. Each member draws its own parameters, so that using another member's parameters changes the result.
+
+In float64, results computed in two ways differ by about 1e-16 of the largest entry, since products of stacks are summed in another order
+than single ones; AGREE allows ten thousand times more for longer sums. Mixing members or samples changes results by much more than that.
+The neighbour's numbers are large because a shared maximum cancels, as in `(logits - logits.amax()).exp()`, until a member diverges.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from rankfall.nets.primitives import Initial, Sizes
 from rankfall.random_streams import stream
-from rankfall.trial.candidate import MEMBERS, Candidate, Surroundings
+from rankfall.trial.candidate import MEMBERS, SAMPLES, Candidate, Surroundings
 from rankfall.trial.flags import unused_generators
-from rankfall.trial.independence import AGREE, LARGE, MEMBER, SAMPLE, Axis, check_independent, difference
 
+AGREE = 1e-12  # difference of the same result computed in two ways, as a share of its largest entry
+LARGE = 1e4  # factor of the neighbour's numbers, which stand for a member that diverges
 NOISE = 0.1  # deviation of the noise that makes parameters with a constant start differ between members
-
 Make = Callable[[Sizes], Any]
+
+
+class Axis(NamedTuple):
+    """An axis along which results must be independent."""
+
+    number: int
+    length: int
+    plural: str
+    singular: str
+    place: str
+
+
+MEMBER = Axis(0, MEMBERS, "the members of a stack", "member", "the first axis, K")
+SAMPLE = Axis(1, SAMPLES, "samples", "sample", "the second axis, B")
+
+
+def difference(results: Sequence[Tensor], expected: Sequence[Tensor]) -> float:
+    """Return the largest distance between entries as a share of the largest expected entry; equal infinities do not differ."""
+    worst = 0.0
+    for result, reference in zip(results, expected):
+        distance = torch.where(result == reference, 0.0, (result - reference).abs()).nan_to_num(nan=torch.inf).max()
+        largest = torch.where(reference.isfinite(), reference.abs(), 0.0).max()
+        largest = largest.clamp_min(torch.finfo(reference.dtype).tiny)
+        worst = max(worst, float(distance / largest))
+    return worst
+
+
+def check_independent(
+    candidate: Candidate, axis: Axis, beside: Sequence[Tensor], alone: Sequence[Tensor], inputs: str
+) -> None:
+    """Raise `Refused` if results depend on neighbours along an axis.
+
+    `alone`: the results (K, B, ...) of the last member or sample; `beside`: those of all, where the numbers of the first are LARGE times as
+    large. `inputs` describes the inputs in words."""
+    last = axis.length - 1
+    if (off := difference([value.narrow(axis.number, last, 1) for value in beside], alone)) > AGREE:
+        raise candidate.refusal(
+            f"mixes {axis.plural}: {axis.singular} {last} of {axis.length} differs by {off:.1e} from what it is alone, given {inputs}, "
+            f"where {axis.singular} 0 has numbers {LARGE:,.0f} times as large",
+            f"no operation, such as a mean or a maximum, may run over {axis.place}, or depend on its length",
+        )
 
 
 @dataclass(frozen=True)
@@ -94,7 +138,8 @@ class MapTrial:
         self.check_repeats(use, first)
         with torch.no_grad():
             for axis in (MEMBER, SAMPLE):
-                check_independent(self.candidate, axis, partial(self.run_beside, use), use.label)
+                beside, alone = (self.run_beside(use, axis, alone) for alone in (False, True))
+                check_independent(self.candidate, axis, beside, alone, use.label)
         if self.setting.trained:
             self.differentiate(use, leaves, first)
         return tuple(value.detach() for value in first)
@@ -104,9 +149,8 @@ class MapTrial:
         candidate = self.candidate
         function = getattr(module, use.method, None) if use.method else module
         if not callable(function):
-            fault = (
-                f"has no method `{use.method}`" if use.method else f"gives {_describe(module)}, which cannot be called"
-            )
+            given = f"gives {_describe(module)}, which cannot be called"
+            fault = f"has no method `{use.method}`" if use.method else given
             raise candidate.refusal(fault, f"it must be {candidate.contract}")
         inputs_text = f"given {use.label} {' and '.join(str(tuple(value.shape)) for value in inputs)}"
         result = candidate.call(function, inputs_text, *inputs, **use.also)
@@ -198,9 +242,8 @@ class MapTrial:
             )
         # A masked score is -inf, and its gradient reaches no parameter.
         reaching = [g[leaf.isfinite()] for g, leaf in zip(input_grads, numbers) if g is not None]
-        if any(
-            not gradient.isfinite().all() for gradient in (*reaching, *(g for g in parameter_grads if g is not None))
-        ):
+        reaching += [gradient for gradient in parameter_grads if gradient is not None]
+        if not all(bool(gradient.isfinite().all()) for gradient in reaching):
             raise self.candidate.refusal(
                 f"has a gradient that is not finite, given {use.label}",
                 "divide by nothing near zero, take no root or logarithm of it, and multiply no -inf by a parameter",

@@ -1,6 +1,6 @@
 """Try each kind of `nets/` as a network calls it. All parts around it are the package's, so that a failure is the component's."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from inspect import isclass
 from typing import Any
@@ -29,6 +29,13 @@ ROLES = ("query", "key", "value", "output", "mlp", "embedding", "embedding_map",
 def normal_numbers(name: str, *shape: int) -> Tensor:
     """Return normal numbers (K, B, *shape) in float64."""
     return torch.from_numpy(stream(0, "trial", name).normal(size=(MEMBERS, SAMPLES, *shape)))
+
+
+def use_of(
+    label: str, inputs: Mapping[str, tuple[int, ...]], *outputs: tuple[int, ...], method: str = "", **more: Any
+) -> Use:
+    """Return a call with normal numbers: the name of each input with its shape after (K, B), and the shape of each output."""
+    return Use(label, tuple(normal_numbers(name, *shape) for name, shape in inputs.items()), outputs, method, **more)
 
 
 def maker_of(candidate: Candidate) -> Make:
@@ -73,7 +80,7 @@ def as_map(use: Callable[[Surroundings], Use]) -> Callable[[Candidate, Surroundi
 def on_states(setting: Surroundings, **also: Any) -> Use:
     """Return the use of a map of states (K, B, T, D) to states; `also` holds keyword arguments."""
     shape = (setting.length, setting.width)
-    return Use("states", (normal_numbers("states", *shape),), (shape,), also=also)
+    return use_of("states", {"states": shape}, shape, also=also)
 
 
 def as_embedding(setting: Surroundings) -> Use:
@@ -87,8 +94,7 @@ def as_embedding(setting: Surroundings) -> Use:
 
 def as_head(setting: Surroundings) -> Use:
     """Return the use of a map of states (K, B, T, D) to answers (K, B, T, C)."""
-    states = normal_numbers("states", setting.tokens, setting.width)
-    return Use("states", (states,), ((setting.tokens, setting.size_out),))
+    return use_of("states", {"states": (setting.tokens, setting.width)}, (setting.tokens, setting.size_out))
 
 
 def normaliser(candidate: Candidate, setting: Surroundings) -> None:
@@ -96,16 +102,12 @@ def normaliser(candidate: Candidate, setting: Surroundings) -> None:
     length, heads = setting.length, (setting.heads, setting.length, setting.head_width)
     scores, label = 2 * normal_numbers("scores", setting.heads, length, length), "scores"
     if setting.masked:
-        causal_rows, own_token = (
-            torch.ones(length, length, dtype=torch.bool).tril(),
-            torch.eye(length, dtype=torch.bool),
-        )
-        seen = torch.stack([causal_rows, own_token, causal_rows]).unsqueeze(1)  # (B, 1, T, T)
+        causal_rows = torch.ones(length, length, dtype=torch.bool).tril()
+        seen = torch.stack([causal_rows, torch.eye(length).bool(), causal_rows]).unsqueeze(1)  # (B, 1, T, T)
         scores, label = scores.masked_fill(~seen, -torch.inf), "scores with -inf where masked"
     uses = [Use(label, (scores,), ((setting.heads, length, length),))]
     if hasattr(candidate.loaded, "prepare"):
-        pair = normal_numbers("queries", *heads), normal_numbers("keys", *heads)
-        uses.append(Use("queries and keys", pair, (heads, heads), "prepare"))
+        uses.append(use_of("queries and keys", {"queries": heads, "keys": heads}, heads, heads, method="prepare"))
     weights = try_maps(candidate, maker_of(candidate), uses, setting)[0][0]
     leaked = weights[scores.isneginf()]
     if leaked.any():
@@ -117,16 +119,13 @@ def position(candidate: Candidate, setting: Surroundings) -> None:
     """Try the methods that a position overrides, or the first if it overrides none."""
     heads, state = (setting.heads, setting.length, setting.head_width), (setting.length, setting.width)
     square = (setting.heads, setting.length, setting.length)
-    pair, scores = (
-        (normal_numbers("queries", *heads), normal_numbers("keys", *heads)),
-        normal_numbers("scores", *square),
-    )
+    pair, weights = {"queries": heads, "keys": heads}, normal_numbers("scores", *square).softmax(-1)
     uses = [
-        Use("states", (normal_numbers("states", *state),), (state,), "embed"),
-        Use("queries and keys", pair, (heads, heads), "rotate"),
-        Use("queries and keys", pair, (square,), "products"),
-        Use("scores", (scores,), (square,), "bias", may_mask=True),
-        Use("weights and values", (scores.softmax(-1), normal_numbers("values", *heads)), (heads,), "context"),
+        use_of("states", {"states": state}, state, method="embed"),
+        use_of("queries and keys", pair, heads, heads, method="rotate"),
+        use_of("queries and keys", pair, square, method="products"),
+        use_of("scores", {"scores": square}, square, method="bias", may_mask=True),
+        Use("weights and values", (weights, normal_numbers("values", *heads)), (heads,), "context"),
     ]
     make = maker_of(candidate)
     instance = make(setting.sizes(1))
@@ -147,8 +146,8 @@ def sentinels(candidate: Candidate, setting: Surroundings) -> None:
         return
     inner, outer = (setting.tokens, setting.width), (setting.tokens + count, setting.width)
     uses = [
-        Use("states", (normal_numbers("states", *inner),), (outer,), "add"),
-        Use("states with sentinels", (normal_numbers("longer", *outer),), (inner,), "strip"),
+        use_of("states", {"states": inner}, outer, method="add"),
+        use_of("states with sentinels", {"longer": outer}, inner, method="strip"),
     ]
     try_maps(candidate, make, uses, setting)
 
@@ -156,8 +155,7 @@ def sentinels(candidate: Candidate, setting: Surroundings) -> None:
 def residual(candidate: Candidate, setting: Surroundings) -> None:
     """Try a residual on a stream and a branch (K, B, T, D)."""
     state = (setting.length, setting.width)
-    pair = normal_numbers("states", *state), normal_numbers("branch", *state)
-    use = Use("a stream and a branch", pair, (state,), through=(False, True))
+    use = use_of("a stream and a branch", {"states": state, "branch": state}, state, through=(False, True))
 
     def make(sizes: Sizes) -> Any:
         module = maker_of(candidate)(sizes)

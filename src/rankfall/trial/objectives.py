@@ -21,7 +21,7 @@ from rankfall.train.loop import is_count, sums_of
 from rankfall.train.members import ParameterEntry
 from rankfall.train.objectives._base import Graded, Samples
 from rankfall.trial.candidate import MEMBERS, Candidate, Surroundings
-from rankfall.trial.independence import AGREE, LARGE, MEMBER, Axis, check_independent, difference
+from rankfall.trial.maps import AGREE, LARGE, MEMBER, check_independent, difference
 
 SYMBOLS, LENGTH, BATCH, ANSWERS = 5, 6, 4, 3  # sizes of a batch: features or symbols, tokens, samples, answers
 ALL = range(MEMBERS)
@@ -43,10 +43,8 @@ def objective(candidate: Candidate, setting: Surroundings) -> None:
         fault = "gives another result when called again"
         raise candidate.refusal(fault, "draw by the batch's seeds and place alone")
 
-    def compute(axis: Axis, alone: bool) -> list[Tensor]:
-        return grade(candidate, targets, ALL[-1:]) if alone else grade(candidate, targets, ALL, LARGE)
-
-    check_independent(candidate, MEMBER, compute, f"a module and samples with {targets}")
+    beside, alone = grade(candidate, targets, ALL, LARGE), grade(candidate, targets, ALL[-1:])
+    check_independent(candidate, MEMBER, beside, alone, f"a module and samples with {targets}")
     check_sums(candidate, targets)
 
 
@@ -80,9 +78,8 @@ def draw_samples(
         if targets == "values":
             x, y = (torch.from_numpy(rng.normal(size=(*shape, size))) for size in (SYMBOLS, ANSWERS))
         else:
-            x, y = (
-                torch.from_numpy(rng.integers(low, high, size=shape)) for low, high in ((0, SYMBOLS), (-1, ANSWERS))
-            )
+            ends = ((0, SYMBOLS), (-1, ANSWERS))
+            x, y = (torch.from_numpy(rng.integers(low, high, size=shape)) for low, high in ends)
         inputs.append(x[part])
         target_values.append((x if targets == "hidden" else y)[part])
     return Samples(
@@ -141,10 +138,7 @@ def check_sums(candidate: Candidate, targets: str) -> None:
             )
 
 
-ENTRIES = (
-    ParameterEntry("map.weight", "mlp", "weight", (2, 3), 0),
-    ParameterEntry("map.bias", "mlp", "bias", (1,), 6),
-)
+ENTRIES = (ParameterEntry("map.weight", "mlp", "weight", (2, 3), 0), ParameterEntry("map.bias", "mlp", "bias", (1,), 6))
 PARAMETERS = 7  # numbers of a member in ENTRIES
 STEPS = 3  # enough for slots to matter
 RATES, DECAYS = (0.1, 0.0, 0.01), (0.1, 0.1, 0.0)  # learning rate and weight decay of each member
@@ -166,11 +160,8 @@ def optimizer(candidate: Candidate, setting: Surroundings) -> None:
             "moves a member whose learning rate and gradient are zero, which has stopped",
             "every change must be in proportion to `lr`",
         )
-
-    def compute(axis: Axis, alone: bool) -> list[Tensor]:
-        return [take_steps(candidate, ALL[-1:]) if alone else take_steps(candidate, ALL, LARGE)]
-
-    check_independent(candidate, MEMBER, compute, "gradients")
+    beside, alone = take_steps(candidate, ALL, LARGE), take_steps(candidate, ALL[-1:])
+    check_independent(candidate, MEMBER, [beside], [alone], "gradients")
 
 
 def make_optimizer(candidate: Candidate) -> Any:

@@ -11,7 +11,7 @@ import pytest
 from helpers import config
 
 from rankfall import cli
-from rankfall.run.guards import Edited, check_unchanged
+from rankfall.run.guards import Unproved, check_unchanged
 from rankfall.run.jobs.progress import Progress
 from rankfall.run.plan import make_plan
 from rankfall.run.store import Store
@@ -112,8 +112,8 @@ def test_every_file_counts(tmp_path: Path) -> None:
     check_unchanged(cell.code)
     check_unchanged(cell.data_code)
     (tmp_path / "text.txt").write_text("that is the question")
-    with pytest.raises(Edited, match=r"text\.txt changed since this run was planned"):
+    with pytest.raises(Unproved, match=r"text\.txt changed since this run was planned"):
         check_unchanged(cell.code)
     for name in ("pydoc_data.topics", "rankfall/rank/paths/published.csv", "rankfall/gone.py", "gone.txt"):
-        with pytest.raises(Edited, match=name):
+        with pytest.raises(Unproved, match=name):
             check_unchanged({name: "0" * 12})

@@ -16,7 +16,7 @@ from plans import changed, refusal
 
 from rankfall import modules
 from rankfall.run import keys as files
-from rankfall.run.guards import Edited, check_unchanged
+from rankfall.run.guards import Unproved, check_unchanged
 from rankfall.run.keys import content, digests, hash_file
 from rankfall.run.plan import Plan, make_plan
 from rankfall.run.plan.cell import Cell
@@ -185,5 +185,5 @@ def test_another_version_of_what_a_helper_imports_counts(lab: Path, monkeypatch:
         assert versions == {"installed:lab-package": version}
     assert cells[0].key == cells[2].key != cells[1].key
     check_unchanged(cells[0].code)
-    with pytest.raises(Edited, match="installed:lab-package changed since this run was planned"):
+    with pytest.raises(Unproved, match="installed:lab-package changed since this run was planned"):
         check_unchanged(cells[1].code)

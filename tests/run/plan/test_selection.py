@@ -47,7 +47,7 @@ def test_a_measure_without_cells_measures_those_that_it_can(lab: Path, capsys: p
     assert cli.main(["plan", "--config", "c.json"]) == 0
     assert f"  own: 3: {why}\n" in capsys.readouterr().out
     config["grid"][0] |= {"architecture": "full", "depth": 4}
-    assert refusal(config) == f"measures.own: no cell of the grid can be measured: {why}"
+    assert refusal(config) == f"measures.own: no cell of the grid can be measured: {why} (3 cells)"
 
 
 def test_measure_for_other_targets_is_refused(lab: Path) -> None:
@@ -161,7 +161,7 @@ def test_cells_that_differ_in_what_nothing_reads_are_one_cell() -> None:
 def test_a_measure_is_refused_what_an_attention_has_not(measure: str, attention: str, lacks: str) -> None:
     what = f"measure {measure!r} uses {lacks}, which attention {attention!r} does not have"
     message = refusal(with_parts(measures={measure: {}}, attention=attention, norm="none"))
-    assert message == f"measures.{measure}: no cell of the grid can be measured: {what}"
+    assert message == f"measures.{measure}: no cell of the grid can be measured: {what} (2 cells)"
     message = refusal(with_parts(measures={measure: {"cells": {"seed": 0}}}, attention=attention, norm="none"))
     assert message.endswith(f": {what}; name the right cells in `cells`")
 

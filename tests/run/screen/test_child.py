@@ -14,6 +14,7 @@ from rankfall.run.screen import child
 from rankfall.run.screen.child import Child
 from rankfall.run.screen.driver import Driver
 from rankfall.run.screen.state import RunState
+from rankfall.run.screen.watch import RunRecord
 
 # Each program stands for Snakemake, and counts interruptions.
 COUNT = """
@@ -82,8 +83,10 @@ def test_snakemake_is_interrupted_once_and_its_job_asked_to_end(job: str, ending
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_job_that_starts_after_the_interruption_is_asked_to_end_too(number: int) -> None:
-    driver = Driver(start(LATE), RunState(time.time()))
+def test_a_job_that_starts_after_the_interruption_is_asked_to_end_too(number: int, tmp_path: Path) -> None:
+    snakemake, state = start(LATE), RunState(time.time())
+    record = RunRecord(tmp_path, tmp_path / "config.yaml", "rankfall run", snakemake.process.pid, state)
+    driver = Driver(snakemake, state, "title", tmp_path, record)
 
     def interrupt() -> None:
         wait_until_begun(driver.child)

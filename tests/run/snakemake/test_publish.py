@@ -49,6 +49,7 @@ def test_all_that_is_there_is_copied_once_and_again_where_it_was_edited_or_remov
 
 def test_what_the_configuration_no_longer_names_goes_and_what_the_user_put_there_stays(tmp_path: Path) -> None:
     before = plan_run(tmp_path, page=True)
+    before.write()
     publish(before)
     page = tmp_path / "report" / "index.html"
     assert page.is_file()

@@ -176,7 +176,7 @@ def test_a_second_run_is_refused_until_the_first_is_gone(tmp_path: Path, monkeyp
     other = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     try:
         assert other.stdout is not None and other.stdout.readline() == "locked\n"
-        message = f"another run works on {tmp_path} .process {other.pid} on .*wait for it"
+        message = f"another run works on {tmp_path}: wait for it; `rankfall status --watch"
         with pytest.raises(RankfallError, match=message):
             storage.lock_results(tmp_path)
     finally:

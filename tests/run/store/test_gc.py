@@ -198,13 +198,14 @@ def test_announcements_of_the_dead_count_no_more(store, tmp_path, plans):
     assert [process.cells for process in read_announcements(store)[0]] == [["x"]]
     killed.kill()
     killed.wait()
-    assert read_announcements(store) == ([], [path])
-    elsewhere = path.with_name("elsewhere.json")
-    elsewhere.write_text(json.dumps(json.loads(path.read_text()) | {"machine": "node7 pid:[1]"}))
+    running = path.with_name("running.json")
+    running.write_bytes(path.read_bytes())
+    assert len(read_announcements(store)[0]) == 2
+    set_age(2 / 24, path)  # not renewed for two hours
     live, dead = read_announcements(store)
-    assert [process.path for process in live] == [elsewhere] and dead == [path]
+    assert [process.path for process in live] == [running] and dead == [path]
     clean(tmp_path, "--delete")
-    assert list((store.root / "announced").iterdir()) == [elsewhere]
+    assert list((store.root / "announced").iterdir()) == [running]
 
 
 def write_configs(folder, **changes):
@@ -262,7 +263,7 @@ def test_a_wrong_clock_of_this_machine_removes_nothing(plans, store, tmp_path, m
     young, announced = save(store, "c"), save(store, "x")
     path = Store(tmp_path / "store").announce([cell("x")])
     elsewhere = path.with_name("elsewhere.json")
-    about = {"machine": "node7 pid:[1]", "pid": 1, "began": "", "cells": ["x"], "data": [], "measures": {}}
+    about = {"cells": ["x"], "data": [], "measures": {}}
     elsewhere.write_text(json.dumps(about))
     set_age(8, announced)
     present = time.time()
@@ -289,7 +290,6 @@ def clean_bucket(url, endpoint, folder, monkeypatch):
         (folder / "one" / name).touch()
         writer.objects.put(folder / "one" / name)
     announcement = f"store/announced/{running.announce([cell('x')]).name}"
-    monkeypatch.setattr("rankfall.run.store.announced.machine", lambda: "another machine")
 
     def names():
         return {name for part in ("store", "work", "logs", "plan") for name in writer.objects.list_all(part)}

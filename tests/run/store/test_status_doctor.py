@@ -116,4 +116,7 @@ def test_the_doctor_reads_all_files_when_told_to(results, capsys):
     assert failed == ["1 of 6 files were damaged and set aside: run again, they are recomputed"]
     code, checks = run_doctor(results, capsys, "--verify")
     assert code == 0
-    assert any(check["state"] == "warn" and "1 damaged file" in check["text"] for check in checks)
+    assert any(
+        check["state"] == "warn" and f"damaged files in {results}/store/damaged: 1;" in check["text"]
+        for check in checks
+    )

@@ -55,26 +55,18 @@ def activations_sane(recording: RecordedStream) -> Result:
     """
     if not recording.additions:
         return skipped("no branches")
-    if recording.inverse:
-        return failed(
-            f"the output of {len(recording.inverse)} norms halves if their input doubles: is a square root missing?",
-            recording.inverse[0],
-        )
+    if inverse := recording.inverse:
+        sentence = f"the output of {len(inverse)} norms halves if their input doubles: is a square root missing?"
+        return failed(sentence, inverse[0])
     results = [*explosions(recording), *massive(recording), *dead_units(recording), *large_eps(recording)]
     bad = next((result for result in results if result.verdict == "fail"), results[0] if results else None)
     if bad is not None:
         return bad
     norms = [layer.norm or 0.0 for layer in recording.report.layers]
-    most = (
-        max(result.ratio for result in recording.additions if result.state)
-        if any(result.state for result in recording.additions)
-        else 0.0
-    )
+    most = max((addition.ratio for addition in recording.additions if addition.state), default=0.0)
     if recording.unbent:
-        return warned(
-            f"{len(recording.unbent)} linear maps read the output of another one as it is: is a function missing between them?",
-            recording.unbent[0][0],
-        )
+        maps = f"{len(recording.unbent)} linear maps read the output of another one as it is"
+        return warned(f"{maps}: is a function missing between them?", recording.unbent[0][0])
     if 0 < most < TINY and recording.flow.skips and recording.gates < len(recording.additions):
         return warned(f"the layers add nothing: the largest branch is {most:.2g} times the size of its state")
     return passed(f"norm of a token {norms[0]:.3g} to {norms[-1]:.3g}; branches add up to {most:.2g} times their state")
@@ -100,11 +92,8 @@ def massive(recording: RecordedStream) -> list[Result]:
         return []
     layer = next((layer for layer, ratio in enumerate(ratios) if ratio > MASSIVE), first)
     channel = int(sizes[layer].amax((0, 1)).argmax())
-    writers = [
-        addition
-        for addition in recording.additions
-        if addition.branch.layer <= max(layer, 1) and len(addition.channels) > channel
-    ]
+    before = [addition for addition in recording.additions if addition.branch.layer <= max(layer, 1)]
+    writers = [addition for addition in before if len(addition.channels) > channel]
     where = "in the first state" if not layer else f"after layer {layer}"
     writer = max(writers, key=lambda addition: float(addition.channels[channel]), default=None)
     path = recording.path_of(writer.branch) if layer and writer is not None else ""
@@ -116,21 +105,13 @@ def dead_units(recording: RecordedStream) -> list[Result]:
     worst = max(recording.units, key=lambda units: units.dead, default=None)
     if worst is None or worst.dead <= MANY:
         return []
-    verdict = failed if worst.dead > DEAD else warned
-    return [
-        verdict(
-            f"{worst.dead:.0%} of the units behind {worst.function} are zero or saturated for all tokens", worst.where
-        )
-    ]
+    sentence = f"{worst.dead:.0%} of the units behind {worst.function} are zero or saturated for all tokens"
+    return [(failed if worst.dead > DEAD else warned)(sentence, worst.where)]
 
 
 def large_eps(recording: RecordedStream) -> list[Result]:
     worst = max(recording.norms, key=lambda norm: norm.eps / norm.variance, default=None)
     if worst is None or worst.eps <= EPS or worst.eps <= 0.1 * worst.variance:
         return []
-    return [
-        failed(
-            f"the eps of a norm is {worst.eps:.2g}, and the variance that it divides by {worst.variance:.2g}",
-            worst.where,
-        )
-    ]
+    sentence = f"the eps of a norm is {worst.eps:.2g}, and the variance that it divides by {worst.variance:.2g}"
+    return [failed(sentence, worst.where)]

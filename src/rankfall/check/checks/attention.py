@@ -1,7 +1,7 @@
 """The check of attention weights, by head."""
 
-from rankfall.check.heads import HeadNumbers
 from rankfall.check.named import Limit, Result, failed, named, passed, skipped, warned
+from rankfall.check.reads import HeadNumbers
 from rankfall.check.recording import RecordedStream
 
 ONE_HOT = Limit(
@@ -58,10 +58,8 @@ def attention_alive(recording: RecordedStream) -> Result:
         )  # fmt: skip
     if recording.sideways:
         where, axis = recording.sideways[0]
-        return failed(
-            f"the softmax in {where} is over axis {axis} of the weights, and their product with the values sums over another",
-            where,
-        )
+        summed = "and their product with the values sums over another"
+        return failed(f"the softmax in {where} is over axis {axis} of the weights, {summed}", where)
     if not recording.heads:
         return skipped(recording.report.reasons.get("attention", "no weights are known"))
     if recording.unlike_groups:
@@ -72,17 +70,15 @@ def attention_alive(recording: RecordedStream) -> Result:
     whole = [heads for heads, hot in dead if len(hot) == len(heads.entropy)]
     if whole:
         heads = whole[0]
-        return failed(
-            f"all {len(heads.entropy)} heads of layer {heads.layer} read one token: largest weight {float(heads.largest.mean()):.3f}, "
-            f"entropy {float(heads.entropy.mean()):.2g} of uniform", heads.where,
-        )  # fmt: skip
+        sizes = (
+            f"largest weight {float(heads.largest.mean()):.3f}, entropy {float(heads.entropy.mean()):.2g} of uniform"
+        )
+        return failed(f"all {len(heads.entropy)} heads of layer {heads.layer} read one token: {sizes}", heads.where)
     silent = [(heads, mute) for heads in recording.heads if (mute := silent_heads(recording, heads))]
     if silent:
         heads, mute = silent[0]
-        return failed(
-            f"{sum(len(mute) for _, mute in silent)} of {total} heads are dead: layer {heads.layer}, head {', '.join(map(str, mute))}: no "
-            "gradient at its queries or keys", heads.where,
-        )  # fmt: skip
+        count, first = sum(len(mute) for _, mute in silent), f"layer {heads.layer}, head {', '.join(map(str, mute))}"
+        return failed(f"{count} of {total} heads are dead: {first}: no gradient at its queries or keys", heads.where)
     few = sum(len(hot) for _, hot in dead)
     if 4 * few >= total:
         heads, hot = dead[0]
@@ -92,19 +88,16 @@ def attention_alive(recording: RecordedStream) -> Result:
     if loud.logit > LOGIT:
         return warned(f"the largest score is {loud.logit:.3g}, in layer {loud.layer}", loud.where)
     if selfless := [heads for heads in recording.heads if heads.selfless]:
-        sentence = (
-            f"no token of layer {selfless[0].layer} reads itself: does the mask lack its diagonal, as tril(-1) does?"
-        )
-        return warned(sentence, selfless[0].where)
+        cause = "does the mask lack its diagonal, as tril(-1) does?"
+        return warned(f"no token of layer {selfless[0].layer} reads itself: {cause}", selfless[0].where)
     if odd := [(heads, sentence) for heads in recording.heads if (sentence := describe_scale(recording, heads))]:
         return warned(odd[0][1], odd[0][0].where)
     over_tokens = [heads for heads in recording.heads if not bool(heads.first.isnan().any())]
     sinks = sum(int((heads.first > SINK).sum()) for heads in over_tokens) if recording.report.tokens > 3 else 0
     if 2 * sinks > sum(len(heads.first) for heads in over_tokens):
         most = max(over_tokens, key=lambda heads: float(heads.first.max()))
-        return warned(
-            f"{sinks} of {total} heads rest on the first token, up to {float(most.first.max()):.0%}", most.where
-        )
+        share = float(most.first.max())
+        return warned(f"{sinks} of {total} heads rest on the first token, up to {share:.0%}", most.where)
     least = min(float(heads.entropy.min()) for heads in recording.heads)
     distances = [float(heads.distance.mean()) for heads in recording.heads if not bool(heads.distance.isnan().any())]
     distance = f", mean distance {sum(distances) / len(distances):.1f} tokens" if distances else ""

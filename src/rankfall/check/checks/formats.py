@@ -1,5 +1,7 @@
 """The check of number formats, and of NaN and infinity."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -37,9 +39,8 @@ def numbers_hold(recording: RecordedStream) -> Result:
     maker = first_not_finite(recording.examined)
     if broken is not None or maker:
         where = "the output" if broken is None else f"the state after layer {broken}" if broken else "the first state"
-        return failed(
-            f"{where} has NaN or infinity; the first module that makes such numbers is {maker or 'not known'}", maker
-        )
+        sentence = f"{where} has NaN or infinity; the first module that makes such numbers is {maker or 'not known'}"
+        return failed(sentence, maker)
     wide = output_tensors(recording.examined, recording.examined.dtype)
     differences = []
     for dtype, limit in ((torch.float32, FLOAT32), (torch.bfloat16, BFLOAT16)):
@@ -56,11 +57,9 @@ def numbers_hold(recording: RecordedStream) -> Result:
         if error > limit:
             verdict = failed if dtype == torch.float32 else warned
             return verdict(f"the output in {name} differs by {error:.2g} of its size from that in float64")
-    return (
-        passed(f"finite; the output differs by {', '.join(differences)}")
-        if wide
-        else skipped("the output has no numbers")
-    )
+    if not wide:
+        return skipped("the output has no numbers")
+    return passed(f"finite; the output differs by {', '.join(differences)}")
 
 
 def output_tensors(examined: Examined, dtype: torch.dtype) -> list[Tensor]:
@@ -83,12 +82,9 @@ def relative_difference(wide: list[Tensor], narrow: list[Tensor]) -> float | Non
 
 def first_not_finite(examined: Examined) -> str:
     """Return the first module that makes NaN or +inf from finite inputs, or ''. Masks hold -inf, which does not count."""
-    return find_maker(
-        examined.model,
-        examined.arguments,
-        lambda _, __, value: any(is_broken(tensor) for _, tensor in tensors_in(value)),
-    )
 
+    def is_broken(_: int, __: int, value: Any) -> bool:
+        numbers = [tensor for _, tensor in tensors_in(value) if tensor.is_floating_point()]
+        return any(bool((tensor.isnan() | tensor.isposinf()).any()) for tensor in numbers)
 
-def is_broken(tensor: Tensor) -> bool:
-    return tensor.is_floating_point() and bool((tensor.isnan() | tensor.isposinf()).any())
+    return find_maker(examined.model, examined.arguments, is_broken)

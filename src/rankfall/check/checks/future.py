@@ -6,16 +6,25 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from rankfall.check.equal import call_argument, holders_of_tokens, named_tensors
-from rankfall.check.held import NORMS, SUMS, TRANSFORMS, causal_without, held_choices
-from rankfall.check.labels import reads_labels
+from rankfall.check.checks.loss import reads_labels
 from rankfall.check.named import FAIL, NO_MIXER, Limit, Result, failed, named, passed, skipped, warned
+from rankfall.check.passes import call_argument, float_inputs, named_tensors, token_inputs
 from rankfall.check.recording import RecordedStream
-from rankfall.check.steps import StepTrial, step_inputs, try_input, try_rows
+from rankfall.check.steps import (
+    NORMS,
+    SUMS,
+    TRANSFORMS,
+    StepTrial,
+    causal_without,
+    held_choices,
+    step_inputs,
+    try_input,
+    try_rows,
+)
 from rankfall.streams.axes import differs
 from rankfall.streams.cuts import states_of
 from rankfall.streams.editor import run_through
-from rankfall.streams.flow import Branch, Edits
+from rankfall.streams.flow import Edits
 from rankfall.streams.mixing import PLACES, MixingTrial, TokenMixing, directions, try_places
 from rankfall.streams.record import CHOICES
 
@@ -30,6 +39,7 @@ FEW = Limit(
 CHOSEN = (
     "causal but for {}, by which later tokens change the choice of earlier ones: it is not known when a model writes"
 )
+BOTH = "the model reads both ways"
 
 
 @named("no-future-leak", FEW)
@@ -62,8 +72,9 @@ def no_future_leak(recording: RecordedStream) -> Result:
         return skipped(NO_MIXER[bool(recording.flow.missing)])
     if not leaks:
         return causal_inputs(recording)
+    first = recording.path_of(leaks[0])
     if chosen := causal_without(recording, CHOICES):
-        return warned(CHOSEN.format(chosen[0]), recording.path_of(leaks[0]))
+        return warned(CHOSEN.format(chosen[0]), first)
     if inverted := next((heads.where for heads in recording.heads if heads.inverted), None):
         return failed("tokens see later ones, and neither themselves nor earlier ones: is the mask inverted?", inverted)
     looking_back = [branch for branch in mixers if branch.forwards]
@@ -71,66 +82,48 @@ def no_future_leak(recording: RecordedStream) -> Result:
     if not looking_back and causal:
         return skipped(f"this stream reads backwards, and {causal[0]} is causal")
     if not looking_back:
-        return failed("reversed: every token sees later tokens and no earlier one", recording.path_of(leaks[0]))
+        return failed("reversed: every token sees later tokens and no earlier one", first)
     ahead, back = max(branch.ahead for branch in leaks), max(branch.after for branch in mixers)
     if 0 < ahead <= FEW and back > ahead and all(branch.forwards for branch in leaks) and sees_few_ahead(recording):
-        return failed(
-            f"sees {ahead} token{'s' * (ahead > 1)} ahead in {len(leaks)} of {len(mixers)} branches",
-            recording.path_of(leaks[0]),
-        )
-    exceptions = branches_unlike_others(mixers)
-    if exceptions:
+        seen = f"{ahead} token{'s' * (ahead > 1)}"
+        return failed(f"sees {seen} ahead in {len(leaks)} of {len(mixers)} branches", first)
+    # branches that read both ways although branches of their name in other layers read back alone
+    counts = Counter(branch.name for branch in mixers if branch.forwards and not branch.backwards)
+    if exceptions := [branch for branch in leaks if branch.forwards and counts[branch.name]]:
         layers = ", ".join(str(branch.layer) for branch in exceptions)
         return failed(f"causal except layer {layers}, where a token sees later ones", recording.path_of(exceptions[0]))
-    if reversed_mixers := [branch for branch in leaks if not branch.forwards]:
-        verdict = failed if 2 * len(reversed_mixers) < len(mixers) else warned  # bidirectional stacks alternate
-        layers = ", ".join(str(branch.layer) for branch in reversed_mixers)
-        return verdict(
-            f"tokens see only later ones in layer {layers}, and earlier ones in others",
-            recording.path_of(reversed_mixers[0]),
+    if backwards := [branch for branch in leaks if not branch.forwards]:
+        verdict = failed if 2 * len(backwards) < len(mixers) else warned  # bidirectional stacks alternate
+        layers = ", ".join(str(branch.layer) for branch in backwards)
+        sentence = f"tokens see only later ones in layer {layers}, and earlier ones in others"
+        return verdict(sentence, recording.path_of(backwards[0]))
+    if triangular := next((heads for heads in recording.heads if heads.triangular), None):
+        sentence = (
+            f"scores of layer {triangular.layer} are multiplied by a triangular mask, so that later tokens keep a score of 0: fill it "
+            "with -inf"
+            if triangular.zeroed
+            else f"weights of layer {triangular.layer} are causal, but its tokens see later ones: is the axis of the softmax wrong, are "
+            "heads split or joined without a transpose, or is a norm over tokens?"
         )
-    triangular = next((heads for heads in recording.heads if heads.triangular), None)
-    if triangular is not None:
-        if triangular.zeroed:
-            return failed(
-                f"scores of layer {triangular.layer} are multiplied by a triangular mask, so that later tokens keep a score of 0: fill it "
-                "with -inf",
-                triangular.where,
-            )
-        return failed(
-            f"weights of layer {triangular.layer} are causal, but its tokens see later ones: is the axis of the softmax wrong, are heads "
-            "split or joined without a transpose, or is a norm over tokens?", triangular.where,
-        )  # fmt: skip
+        return failed(sentence, triangular.where)
     if sums := causal_without(recording, SUMS | NORMS):
-        return failed(
-            f"causal but for {' and '.join(sums)} over tokens: is a norm or a mean over all of them, later ones too?",
-            recording.path_of(leaks[0]),
-        )
+        cause = "is a norm or a mean over all of them, later ones too?"
+        return failed(f"causal but for {' and '.join(sums)} over tokens: {cause}", first)
     if transforms := causal_without(recording, TRANSFORMS):
-        return warned(
-            f"causal but for {transforms[0]} over {recording.report.tokens} tokens, which wraps round: a causal convolution needs zeros "
-            "up to twice as many",
-            recording.path_of(leaks[0]),
-        )
+        wraps = f"{transforms[0]} over {recording.report.tokens} tokens, which wraps round"
+        return warned(f"causal but for {wraps}: a causal convolution needs zeros up to twice as many", first)
     if recording.triangles and not causal:
         prefix = causal_inputs(recording).verdict != FAIL  # a prefix sees itself both ways; the last token is behind it
-        verdict = warned if prefix else failed
         behind_softmax = "; it hides weights behind the softmax, whose sums hold later tokens" * recording.late_mask
-        return verdict(
-            f"a triangular mask is made, but all {len(leaks)} branches see later tokens{behind_softmax}",
-            recording.path_of(leaks[0]),
-        )
+        sentence = f"a triangular mask is made, but all {len(leaks)} branches see later tokens{behind_softmax}"
+        return (warned if prefix else failed)(sentence, first)
     if recording.unread_mask and not causal:
         return warned("a triangular mask is made or held, and no scores meet it: is the mask forgotten?")
     if causal:
         return skipped(f"this stream reads both ways, and {causal[0]} is causal")
     if reads_labels(recording, 1):
-        return failed(
-            "the model reads both ways, and the label of each token is the next one: is the causal mask missing?"
-        )
-    return skipped(
-        "the model reads both ways, and no mask is triangular; if it is to predict the next token, its mask is missing"
-    )
+        return failed(f"{BOTH}, and the label of each token is the next one: is the causal mask missing?")
+    return skipped(f"{BOTH}, and no mask is triangular; if it is to predict the next token, its mask is missing")
 
 
 def sees_few_ahead(recording: RecordedStream) -> bool:
@@ -146,12 +139,6 @@ def sees_few_ahead(recording: RecordedStream) -> bool:
     return len(ahead) == 1 and max(ahead) <= FEW
 
 
-def branches_unlike_others(mixers: list[Branch]) -> list[Branch]:
-    """Return the branches that read ahead although branches of their name in other layers read back alone."""
-    counts = Counter(branch.name for branch in mixers if branch.forwards and not branch.backwards)
-    return [branch for branch in mixers if branch.backwards and branch.forwards and counts[branch.name]]
-
-
 def causal_inputs(recording: RecordedStream) -> Result:
     """Change steps of each input that the stream begins with. States and outputs of earlier steps must stay the same.
 
@@ -159,7 +146,9 @@ def causal_inputs(recording: RecordedStream) -> Result:
     """
     tokens = recording.report.tokens
     sentence = f"causal in {recording.flow.depth} layers"
-    holders = holders_of_tokens(recording.examined.arguments, recording.report.shape)
+    arguments, shape = recording.examined.arguments, recording.report.shape
+    vectors = {name for name, x in float_inputs(arguments).items() if x.dim() == 3 and tuple(x.shape[:2]) == shape}
+    holders = token_inputs(arguments, shape) or vectors
     trials = {step_input: try_input(recording, *step_input) for step_input in step_inputs(recording)}
     # the others are inputs of other streams, such as an encoder
     trials = {step_input: trial for step_input, trial in trials.items() if trial.entered}
@@ -179,19 +168,14 @@ def causal_inputs(recording: RecordedStream) -> Result:
         if result and not find_leak(recording, trial, others, False) and reads_code(recording, step_input, trial):
             result, coded = None, True
         if result and (held := held_choices(recording, trial.steps)):
-            again = try_input(recording, *step_input, held)
-            return (
-                result
-                if find_leak(recording, again, others, strict, states=False)
-                else warned(CHOSEN.format(held.names[0]))
-            )
+            again = find_leak(recording, try_input(recording, *step_input, held), others, strict, states=False)
+            return result if again else warned(CHOSEN.format(held.names[0]))
         if result:
             return result
     unseen = coded or not any(trial.outputs for trial in trials.values())
     if unseen and (leak := try_rows(recording).leak(set(), False, tokens)):
-        return failed(
-            f"the layers are causal, and the output of step {leak[0] + 1} of {leak[1]} changes with token {leak[2] + 1} of the first state"
-        )
+        step = f"the output of step {leak[0] + 1} of {leak[1]}"
+        return failed(f"the layers are causal, and {step} changes with token {leak[2] + 1} of the first state")
     if coded:
         return passed(f"{sentence}, which read a code of all tokens")
     return passed(sentence + ": changing the last token changes no state before it" * bool(trials))

@@ -6,10 +6,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rankfall.check.labels import own_losses, reads_labels
 from rankfall.check.named import NONE, PASS, Limit, Result, failed, named, passed, skipped, warned
+from rankfall.check.passes import named_tensors, token_inputs
 from rankfall.check.recording import RecordedStream
+from rankfall.check.steps import try_input
 from rankfall.errors import describe_error
+from rankfall.streams.arguments import in_float64
+from rankfall.streams.editor import run_through
+from rankfall.streams.flow import Edits
 from rankfall.streams.record import map_tensors, tensors_in
 
 HIGH = Limit(
@@ -27,6 +31,7 @@ SUM = Limit(
     "a loss of zeros above this multiple of log V warns: a sum",
     "our choice: a mean over tokens is log V, a sum of two is twice as large",
 )
+MOST = 0.5  # share of outputs with a label from which on every token has one; hidden words are fewer
 
 
 @named("initial-loss", HIGH, WRONG, SUM)
@@ -47,9 +52,8 @@ def initial_loss(recording: RecordedStream) -> Result:
     result = judge_loss(recording)
     causal = result.verdict in (PASS, NONE) and any(flow.causal for flow in recording.examined.flows)
     if causal and reads_labels(recording, 0):
-        return warned(
-            "the label of each token is that token itself, which the output reads: are labels not shifted by one?"
-        )
+        label = "the label of each token is that token itself, which the output reads"
+        return warned(f"{label}: are labels not shifted by one?")
     return result
 
 
@@ -78,13 +82,11 @@ def judge_loss(recording: RecordedStream) -> Result:
             if loss < 0:
                 return failed("the output is a softmax, and the loss takes no logarithm of it: return log_softmax")
         if logits is not None and guess > SUM * math.log(logits.shape[-1]):
-            labels = (
-                guess / math.log(logits.shape[-1]) * len(recording.states[0])
-            )  # a whole number if it is a sum, also by sample
-            if abs(labels - round(labels)) < 1e-3:  # a CTC loss is no multiple of log V
-                return warned(
-                    f"the loss of zeros is {guess:.4g}, and log {logits.shape[-1]} is less: is it a sum over tokens?"
-                )
+            # a whole number if it is a sum, also by sample; a CTC loss is no multiple of log V
+            labels = guess / math.log(logits.shape[-1]) * len(recording.states[0])
+            if abs(labels - round(labels)) < 1e-3:
+                zeros = f"the loss of zeros is {guess:.4g}, and log {logits.shape[-1]} is less"
+                return warned(f"{zeros}: is it a sum over tokens?")
     else:
         if logits is None and (own := own_losses(recording.output)):
             return own_loss(float(own[0]), None)
@@ -134,7 +136,61 @@ def find_logits(recording: RecordedStream) -> Tensor | None:
     tensors: dict[Any, Tensor] = dict(tensors_in(recording.output))
     named = tensors.get(("logits",))
     candidates = [named] if named is not None else list(tensors.values())
-    fitting = [
-        tensor for tensor in candidates if tensor.dim() > 1 and tensor.is_floating_point() and tensor.shape[-1] in rows
-    ]
+    fitting = [x for x in candidates if x.dim() > 1 and x.is_floating_point() and x.shape[-1] in rows]
     return fitting[0] if fitting and fitting[0].shape[-1] != recording.flow.width else None
+
+
+def reads_labels(recording: RecordedStream, ahead: int) -> bool:
+    """Return whether the label of each output is the input token `ahead` steps later, and the last state at the output reads it."""
+    tokens = recording.report.tokens
+    for name in token_inputs(recording.examined.arguments, recording.report.shape):
+        numbers = named_tensors(recording.examined.arguments)[name]
+        if numbers.unique().numel() < 2 or (labels := labels_of(recording, int(numbers.max()))) is None:
+            continue
+        labels, inputs = labels[:, : tokens - ahead], numbers[:, ahead : ahead + labels.shape[1]]  # (S, T)
+        labelled = labels >= 0
+        if float(labelled.double().mean()) > MOST and torch.equal(labels[labelled], inputs[labelled]):
+            rows = {step: states[-1] for step, states in try_input(recording, name, 1, tokens).rows.items()}
+            coded = not ahead and bool(rows[tokens - 1][0])  # each token reads a code of all tokens
+            if not coded and all(bool(changes[step - ahead]) for step, changes in rows.items()):
+                return True
+    return False
+
+
+def own_losses(output: Any) -> list[Tensor]:
+    """Return the single numbers among the outputs of a model."""
+    return [tensor for _, tensor in tensors_in(output) if tensor.numel() == 1 and tensor.is_floating_point()]
+
+
+def labels_of(recording: RecordedStream, largest: int) -> Tensor | None:
+    """Return the labels (S, T) of a cross entropy over tokens up to `largest`, -1 where there is none, or None for any other loss.
+
+    The gradient of a cross entropy at logits, probabilities minus the label, is negative for the label alone.
+    """
+    samples, tokens = recording.report.shape
+    counts = (tokens, tokens - 1)
+    sizes: dict[tuple[int, ...], tuple[int, int]] = {(samples, count): (samples, count) for count in counts}
+    sizes |= {(samples * count,): (samples, count) for count in counts}
+    logits: list[Tensor] = []
+
+    def keep(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        result = in_float64(func, args, kwargs)
+        wide = isinstance(result, Tensor) and result.requires_grad and result.dim() > 1 and result.shape[-1] > largest
+        if wide and tuple(result.shape[:-1]) in sizes:
+            logits.append(result)
+        return result
+
+    with torch.enable_grad():
+        edits = Edits(compute=keep, copies=True)
+        output = run_through(recording.examined.model, recording.examined.arguments, recording.flow, edits, grad=True)
+        losses = own_losses(output.output) if recording.loss is None else [recording.loss(output.output)]
+        losses = [loss for loss in losses if loss.requires_grad]
+    if not losses or not logits:
+        return None
+    for result, gradient in zip(logits, torch.autograd.grad(losses[0], logits, allow_unused=True)):
+        if gradient is None or not bool(gradient.any()):
+            continue
+        negative, labelled = (gradient < 0).sum(-1), gradient.any(-1)
+        if torch.equal(negative, labelled.to(negative)):
+            return torch.where(labelled, gradient.argmin(-1), -1).view(sizes[tuple(result.shape[:-1])])
+    return None

@@ -1,30 +1,19 @@
 """The check of positions."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from rankfall.check.alignment import align_rows, drop_later, entry_in_pieces
-from rankfall.check.attention import SDPA, named_arguments, weights_of
-from rankfall.check.equal import (
-    IN_INPUTS,
-    change_entry,
-    change_named,
-    flow_of_arguments,
-    named_inputs,
-    reverse_tokens,
-    with_equal_tokens,
-)
+from rankfall.check.alignment import align_rows, entry_in_pieces
+from rankfall.check.attention import AttentionReader, BranchReads, weights_of
+from rankfall.check.equal import IN_INPUTS, constant_floats, equal_rows, repeat_first, with_equal_tokens
 from rankfall.check.named import NO_MIXER, Limit, Result, failed, named, passed, skipped, warned
+from rankfall.check.passes import change_entry, reverse_tokens
 from rankfall.check.recording import RecordedStream
 from rankfall.streams.arguments import in_float64
 from rankfall.streams.axes import differs
-from rankfall.streams.branches import PRODUCTS_OF_TWO
-from rankfall.streams.editor import run_through
-from rankfall.streams.flow import Branch, Edits
+from rankfall.streams.flow import Branch
 
 FAR = Limit(
     4,
@@ -51,9 +40,8 @@ def positions_differ(recording: RecordedStream) -> Result:
     last, tokens = recording.report.layers[-1].distinct, recording.report.tokens
     heads = weighed_heads(recording)
     if len(heads) >= FAR and all(rises for rises, _ in heads):
-        return failed(
-            f"all {len(heads)} heads weigh equal tokens the more the farther they are: is the sign of a bias wrong?"
-        )
+        weigh = f"all {len(heads)} heads weigh equal tokens the more the farther they are"
+        return failed(f"{weigh}: is the sign of a bias wrong?")
     mixers = [addition for addition in recording.additions if addition.branch.mixes]
     if mixers and not any(addition.value for addition in mixers):
         return skipped("what mixes tokens returns zero, as zero-initialised last maps do")
@@ -64,16 +52,11 @@ def positions_differ(recording: RecordedStream) -> Result:
     if not any(branch.mixes for branch in recording.flow.branches):
         return skipped(NO_MIXER[bool(recording.flow.missing)])
     sentence = "equal tokens stay equal" if last is not None else "tokens cannot be set equal"
-    if (
-        recording.report.equal_tokens == IN_INPUTS
-        and recording.flow.mixer == "attention"
-        and heads
-        and all(even for _, even in heads)
-    ):
+    even = bool(heads) and all(even for _, even in heads)
+    if even and recording.report.equal_tokens == IN_INPUTS and recording.flow.mixer == "attention":
         subject = "only the causal mask knows" if recording.flow.causal else "nothing knows"
-        return warned(
-            f"{sentence}, and each weighs all that it sees alike: {subject} the order; are positions missing, or on another axis?"
-        )
+        weigh = f"{sentence}, and each weighs all that it sees alike"
+        return warned(f"{weigh}: {subject} the order; are positions missing, or on another axis?")
     if knows_order(recording):
         return passed("the order of tokens is known: reversing them changes the states")
     if recording.report.equal_tokens != IN_INPUTS:
@@ -83,30 +66,11 @@ def positions_differ(recording: RecordedStream) -> Result:
 
 def knows_order(recording: RecordedStream) -> bool:
     """Return whether reversing the order of tokens does anything else than to reverse the order of the last states."""
-    flow, examined = recording.flow, recording.examined
-    reversed_inputs = (
-        reverse_tokens(examined, flow, recording.report.shape) if recording.report.equal_tokens == IN_INPUTS else None
-    )
-
-    def enter(tensor: Tensor) -> Tensor:
-        return change_entry(flow, tensor, lambda rows: rows.flip(1))
-
-    if reversed_inputs is not None:
-        after = run_through(examined.model, *reversed_inputs, Edits()).states[-1]
-    else:
-        after = run_through(examined.model, examined.arguments, flow, Edits(enter=enter)).states[-1]
-    rows = flow.layout.to_rows(after)
+    in_inputs = recording.report.equal_tokens == IN_INPUTS
+    inputs = reverse_tokens(recording.examined.arguments, recording.report.shape) if in_inputs else None
+    enter = None if inputs else lambda tensor: change_entry(recording.flow, tensor, lambda rows: rows.flip(1))
+    rows = recording.run(inputs, enter=enter).states[-1]
     return rows.shape == recording.states[-1].shape and bool(differs(rows.flip(1), recording.states[-1]).any())
-
-
-@dataclass
-class EqualRows:
-    """Queries, keys and values (B, H, T, d) of an attention whose state has equal rows, and its weights (B, H, T, T)."""
-
-    queries: Tensor | None = None
-    keys: Tensor | None = None
-    values: Tensor | None = None
-    weights: Tensor | None = None
 
 
 def find_misplacement(recording: RecordedStream) -> Result | None:
@@ -115,62 +79,38 @@ def find_misplacement(recording: RecordedStream) -> Result | None:
     if not recording.heads or flow.entry is None or not flow.skips:
         return None
     if entry_in_pieces(recording.examined, flow):
-        return warned(
-            "a row of the first state holds parts of several tokens: is a picture reshaped, and its axes not permuted?"
-        )
-    alignment = align_rows(recording.examined, flow, tokens)
-    if alignment.mixed is not None:
-        branch, sentence = alignment.mixed
+        cause = "is a picture reshaped, and its axes not permuted?"
+        return warned(f"a row of the first state holds parts of several tokens: {cause}")
+    mixed, alone = align_rows(recording.examined, flow, tokens)
+    if mixed is not None:
+        branch, sentence = mixed
         return warned(f"in layer {branch.layer}, {sentence}", recording.path_of(branch))
-    read: dict[int, EqualRows] = {}
+    reader = AttentionReader(flow, tokens, alone=False)
     warnings: list[Result] = []
-    weights: dict[int, tuple[int, Tensor]] = {}
     alike: list[Tensor] = []  # (T, T) by branch: whether positions turn two tokens alike
 
     def enter(tensor: Tensor) -> Tensor:
-        return change_entry(flow, tensor, lambda rows: rows[:, :1].expand_as(rows))
-
-    def attend(number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        result = in_float64(func, args, kwargs)
-        if func is F.scaled_dot_product_attention:
-            arguments = named_arguments(SDPA, args, kwargs)
-            read[number] = EqualRows(arguments["query"], arguments["key"], arguments["value"])
-        elif isinstance(result, Tensor):
-            weights[id(result)] = number, result
-        if isinstance(result, Tensor):
-            read.setdefault(number, EqualRows()).weights = weights_of(func, args, kwargs, result)
-        return result
-
-    def score(number: int, pair: list[Tensor]) -> None:
-        read[number] = EqualRows(pair[0], pair[-1].mT if pair[-1].shape[-1] == tokens else pair[-1])
-
-    def compute(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if len(args) == 2 and id(args[0]) in weights and getattr(func, "__name__", "") in PRODUCTS_OF_TWO:
-            read.setdefault(weights[id(args[0])][0], EqualRows()).values = args[1]
-        return in_float64(func, args, kwargs)
+        return change_entry(flow, tensor, repeat_first)
 
     def look(branch: Branch, state: Tensor, value: Tensor) -> None:
-        drop_later(read, flow, branch)
+        reader.drop_later(branch)
         if not branch.mixes:
             return
-        rows = read.get(branch.number, EqualRows())
+        rows = reader.reads.get(branch.number, BranchReads())
         matrices = [x for x in (rows.queries, rows.keys, rows.values) if x is not None and x.shape[-2] == tokens]
         if len(matrices) < 3 or state.shape != value.shape or unequal(flow.layout.to_rows(state)):
             alike.append(torch.zeros(tokens, tokens, dtype=torch.bool))
             return
         queries, keys, values = matrices
-        if sentence := describe_rows(queries, keys, values if branch.number in alignment.alone else None):
+        if sentence := describe_rows(queries, keys, values if branch.number in alone else None):
             warnings.append(warned(f"in layer {branch.layer}, for equal tokens, {sentence}", recording.path_of(branch)))
         alike.append(alike_tokens(queries, keys, rows.weights))
 
-    edits = Edits(edit=look, enter=enter, attend=attend, score=score, compute=compute)
-    run_through(recording.examined.model, recording.examined.arguments, flow, edits)
+    recording.run(edit=look, enter=enter, attend=reader.attend, score=reader.score, compute=reader.compute)
     if not warnings and alike and (groups := twins(recording, torch.stack(alike).all(0))):
-        count = sum(len(group) for group in groups)
-        return warned(
-            f"queries and keys turn {count} of {tokens} tokens like another one, tokens {groups[0][0]} and {groups[0][1]} first: does one "
-            "coordinate turn them twice?"
-        )
+        count = f"{sum(len(group) for group in groups)} of {tokens} tokens"
+        pair = f"tokens {groups[0][0]} and {groups[0][1]} first"
+        return warned(f"queries and keys turn {count} like another one, {pair}: does one coordinate turn them twice?")
     return warnings[0] if warnings else None
 
 
@@ -186,9 +126,8 @@ def describe_rows(queries: Tensor, keys: Tensor, values: Tensor | None) -> str:
         return ""
     itself = (queries * keys).sum(-1)  # (B, H, T)
     if (itself - itself[..., :1]).abs().max() > TOLERANCE * (queries @ keys.mT).abs().max():
-        return (
-            "the score of a token with itself depends on its position: do queries and keys turn in opposite directions?"
-        )
+        cause = "do queries and keys turn in opposite directions?"
+        return f"the score of a token with itself depends on its position: {cause}"
     return ""
 
 
@@ -198,11 +137,7 @@ def alike_tokens(queries: Tensor, keys: Tensor, weights: Tensor | None) -> Tenso
     if weights is None or weights.shape[-2:] != (tokens, tokens) or not bool((weights > 0).all()):
         return torch.zeros(tokens, tokens, dtype=torch.bool)
     tables = [x.detach().double().movedim(-2, 0).flatten(1) for x in (queries, keys, weights, weights.mT)]  # (T, ...)
-    near = [
-        torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist") <= TOLERANCE * x.norm(dim=1).max()
-        for x in tables
-    ]
-    return torch.stack(near).all(0)
+    return torch.stack([equal_rows(x, TOLERANCE * x.norm(dim=1).max()) for x in tables]).all(0)
 
 
 def twins(recording: RecordedStream, alike: Tensor) -> list[list[int]]:
@@ -214,15 +149,11 @@ def twins(recording: RecordedStream, alike: Tensor) -> list[list[int]]:
     several = [group for token, group in enumerate(groups) if len(group) > 1 and group[0] == token]
     if len(several) < 2:
         return []
-    flow, examined = recording.flow, recording.examined
-    equal, _ = with_equal_tokens(examined, flow, recording.report.shape)
-    floats = {name for name, tensor in named_inputs(examined.arguments).items() if tensor.is_floating_point()}
-    equal = equal or change_named(examined.arguments, floats, lambda tensor: torch.full_like(tensor, 0.5))
+    equal, _ = with_equal_tokens(recording.examined, recording.flow, recording.report.shape)
+    equal = equal or constant_floats(recording.examined.arguments)
     if equal is None:
         return []
-    first = flow.layout.to_rows(
-        run_through(examined.model, equal, flow_of_arguments(flow, examined.arguments, equal), Edits()).states[0]
-    )
+    first = recording.run(equal).states[0]
     same = [group for group in several if not bool(differs(first[:, group], first[:, group[:1]]).any())]
     return same if len(same) > 1 else []
 
@@ -240,22 +171,21 @@ def equal_lengths(x: Tensor) -> bool:
 
 def weighed_heads(recording: RecordedStream) -> list[tuple[bool, bool]]:
     """Return two answers for each head: does it weigh equal tokens the more the farther they are, and does it weigh them alike?"""
-    flow, examined = recording.flow, recording.examined
-    equal, enter = with_equal_tokens(examined, flow, recording.report.shape)
+    equal, edits = with_equal_tokens(recording.examined, recording.flow, recording.report.shape)
     heads: list[tuple[bool, bool]] = []
+    tokens = recording.report.tokens
 
     def look(number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         result = in_float64(func, args, kwargs)
         weights = weights_of(func, args, kwargs, result)
-        if flow.branches[number].mixes and weights.shape[-2:] == (recording.report.tokens, recording.report.tokens):
+        if recording.flow.branches[number].mixes and weights.shape[-2:] == (tokens, tokens):
             rise = rise_with_distance(weights.detach())  # (B, H, T, T - 1)
             far = (rise >= -1e-9).all(-1).all(-1).all(0) & (rise > TOLERANCE).any(-1).any(-1).all(0)
             heads.extend(zip(far.tolist(), (rise.abs() < TOLERANCE).all(-1).all(-1).all(0).tolist()))
         return result
 
-    if recording.heads and recording.report.tokens > 4:
-        edits = Edits(attend=look) if equal else Edits(enter=enter, attend=look)
-        run_through(examined.model, equal or examined.arguments, flow, edits)
+    if recording.heads and tokens > 4:
+        recording.run(equal, attend=look, **edits)
     return heads
 
 

@@ -4,14 +4,13 @@ If one token or a few channels are much larger than the others, they alone keep 
 judged by the same rule.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from rankfall.check.bands import TRAINED, ReferenceBand
 from rankfall.check.layer import StreamReport, show_number
 from rankfall.check.named import PASS, Limit, Result, failed, named, passed, skipped, warned
 from rankfall.check.recording import RecordedStream
+from rankfall.report.labels import join
 from rankfall.streams.branches import ITSELF
 
 FLOOR = Limit(
@@ -53,56 +52,48 @@ def rank_kept(recording: RecordedStream) -> Result:
     """
     tensors = [tensor for tensor in recording.examined.arguments.tensors() if tensor.dim() > 1]
     if tensors and all(bool((tensor == tensor.flatten()[0]).all()) for tensor in tensors):
-        return skipped(
-            "all numbers of the example are equal, and its tokens with them: pass inputs with tokens that differ"
-        )
+        equal = "all numbers of the example are equal, and its tokens with them"
+        return skipped(f"{equal}: pass inputs with tokens that differ")
     result, worst = judge_rank(recording.report), recording.report.worst
     return replace(result, where=recording.layer_path(worst)) if result.where and worst is not None else result
 
 
 def judge_rank(report: StreamReport) -> Result:
     """Return the verdict of a report."""
-    first = report.layers[0].residual
-    if first is None:
+    values = residuals_of(report, "residual")
+    if report.layers[0].residual is None:
         return skipped("the first state is zero: it has no residual")
-    last = [layer.residual for layer in report.layers if layer.residual is not None][-1]
     path = report.layers[report.worst].name if report.worst is not None else ""
-    start = first if report.start is None else report.start
-    lost = [column for column in COLUMNS if not keeps_rank(report, column)]
-    if lost:
-        column = lost[0]
-        before = next(value for layer in report.layers if (value := getattr(layer, column)) is not None)
-        early = before < FLOOR and (report.start is None or column != "residual")
-        becomes = "are one vector before the layers" if early else "become one vector"
-        return failed(f"{COLUMNS[column]} {becomes}: {describe_curve(report, column)}", path)
+    for column, subject in COLUMNS.items():
+        known = [value for value, _ in residuals_of(report, column)]
+        # the first residual of a part is judged with the parts before it
+        before = report.start if report.start is not None and column == "residual" else None
+        if known and min(known) < max(FLOOR, ONE * (known[0] if before is None else before)):
+            early = known[0] < FLOOR and before is None
+            becomes = "are one vector before the layers" if early else "become one vector"
+            return failed(f"{subject} {becomes}: {describe_curve(report, column)}", path)
     curve = describe_curve(report, "residual")
-    if last < ALIKE * start:
+    if values[-1][0] < ALIKE * (values[0][0] if report.start is None else report.start):
         return warned(f"tokens become more alike: {curve}", path)
     if report.part:
         return skipped(f"this is a part of the model, which says nothing of the whole: {curve}")
     return passed(f"tokens stay apart: {curve}")
 
 
+def residuals_of(report: StreamReport, column: str) -> list[tuple[float, int]]:
+    """Return the known residuals of a column, with their layers."""
+    return [(value, layer.layer) for layer in report.layers if (value := getattr(layer, column)) is not None]
+
+
 def describe_curve(report: StreamReport, column: str) -> str:
     """Return the first and the last residual, and the smallest one if it lies between them."""
-    values = [(value, layer.layer) for layer in report.layers if (value := getattr(layer, column)) is not None]
-    whole = (
-        f"{show_number(report.start)} before the first part, "
-        if report.start is not None and column == "residual"
-        else ""
-    )
-    lowest, layer = min(values)
-    depth = values[-1][1]
+    values = residuals_of(report, column)
+    in_parts = report.start is not None and column == "residual"
+    whole = f"{show_number(report.start)} before the first part, " * in_parts
+    (lowest, layer), depth = min(values), values[-1][1]
     between = f", {show_number(lowest)} after layer {layer}" if layer not in (0, depth) else ""
     ends = [show_number(values[index][0]) for index in (0, -1)]
     return f"residual {whole}{ends[0]} before the layers{between} and {ends[1]} after layer {depth}"
-
-
-def keeps_rank(report: StreamReport, column: str) -> bool:
-    """Return whether a residual stays, at all layers, above the value at which tokens are one vector. True for a column without values."""
-    values = [value for layer in report.layers if (value := getattr(layer, column)) is not None]
-    start = report.start if report.start is not None and column == "residual" else None
-    return not values or min(values) >= max(FLOOR, ONE * (values[0] if start is None else start))
 
 
 def explain_rank(report: StreamReport) -> list[str]:
@@ -157,42 +148,29 @@ def describe_worst(report: StreamReport) -> list[str]:
     if before is None or after is None or after >= 0.98 * before:
         return ["No layer loses more than a fiftieth of it."]
     sentence = f"Layer {report.worst} loses most, from {show_number(before)} to {show_number(after)}"
-    parts = [
-        f"{show_number(outcome.residuals[report.worst])} without {adds(outcome.name)}{f' ({outcome.does})' * bool(outcome.does)}"
-        for outcome in report.without
-    ]
-    return [f"{sentence}; it would be {join_words(parts)}." if parts else f"{sentence}."]
-
-
-def adds(name: str) -> str:
-    """Return a branch for a sentence: its name, or "what the layer itself adds" for an addition outside all parts of the layer."""
-    return "what the layer itself adds" if name == ITSELF else name
-
-
-def join_words(parts: list[str]) -> str:
-    """Join words as in "a, b and c"."""
-    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+    parts = []
+    for outcome in report.without:
+        name = "what the layer itself adds" if outcome.name == ITSELF else outcome.name
+        parts.append(f"{show_number(outcome.residuals[report.worst])} without {name} ({outcome.does})")
+    return [f"{sentence}; it would be {join(parts)}." if parts else f"{sentence}."]
 
 
 def say_helped(report: StreamReport, last: float) -> list[str]:
     """Return sentences on the two interventions that keep most, with their gradients."""
-    tried = [outcome for outcome in report.interventions if outcome.last is not None]
+    tried = [(kept, outcome) for outcome in report.interventions if (kept := outcome.last) is not None]
     if not tried:
         return []
     if not report.part and judge_rank(report).verdict == PASS:
-        least, most = (show_number(pick(outcome.last or 0.0 for outcome in tried)) for pick in (min, max))
-        return [
-            f"It needs no change to keep its tokens apart; with the {len(tried)} that were tried it keeps {least} to {most}."
-        ]
-    best = sorted(
-        (outcome for outcome in tried if (outcome.last or 0.0) > MORE * last),
-        key=lambda outcome: -(outcome.last or 0.0),
-    )[:2]
+        least, most = (show_number(pick(kept for kept, _ in tried)) for pick in (min, max))
+        range_kept = f"with the {len(tried)} that were tried it keeps {least} to {most}"
+        return [f"It needs no change to keep its tokens apart; {range_kept}."]
+    better = [(kept, outcome) for kept, outcome in tried if kept > MORE * last]
+    best = sorted(better, key=lambda pair: -pair[0])[:2]
     if not best:
         return [f"None of {len(tried)} changes that were tried on this model keeps more than {show_number(last)}."]
     sentences = [
-        f"Tried on this model: with {outcome.name} the last layer keeps {show_number(outcome.last)} instead of {show_number(last)}, and "
+        f"Tried on this model: with {outcome.name} the last layer keeps {show_number(kept)} instead of {show_number(last)}, and "
         f"the gradient of the input is {show_number(outcome.gradient)} instead of {show_number(report.layers[0].gradient)}."
-        for outcome in best
+        for kept, outcome in best
     ]
     return [*sentences, PAYS]

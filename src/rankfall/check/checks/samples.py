@@ -5,12 +5,12 @@ from torch import Tensor
 
 from rankfall.check.equal import distinct_rows
 from rankfall.check.named import Result, failed, named, passed, skipped, warned
+from rankfall.check.passes import changed_outputs, changed_rows
 from rankfall.check.reads import is_triangle
 from rankfall.check.recording import RecordedStream
 from rankfall.streams.axes import differs
-from rankfall.streams.editor import run_through
 from rankfall.streams.examine import alike_outputs
-from rankfall.streams.flow import Branch, Edits
+from rankfall.streams.flow import Branch
 from rankfall.streams.record import tensors_in
 
 
@@ -29,16 +29,13 @@ def samples_independent(recording: RecordedStream) -> Result:
     axis = int(samples > 1 and all(tensor.dim() > 2 and len(tensor) == 1 for tensor in tensors))
     sizes = (recording.report.tokens, samples)
     tokens_first = [tensor for tensor in tensors if tokens == (axis,) and tensor.shape[axis : axis + 2] == sizes]
-    batched = tokens_first or [
-        tensor for tensor in tensors if samples > 1 and tensor.dim() > axis and tensor.shape[axis] == samples
-    ]
-    first = (batched or tensors)[0]  # not tensors[0]: positions or a mask without samples may come before it
+    batched = [x for x in tensors if samples > 1 and x.dim() > axis and x.shape[axis] == samples]
+    # not tensors[0]: positions or a mask without samples may come before it
+    first = (tokens_first or batched or tensors)[0]
     axis += bool(tokens_first)
     count = first.shape[axis] if first.dim() else 1
-    joined = (
-        first.dim() > 1 and recording.report.samples == 1 and first.shape[0] * first.shape[1] == recording.report.tokens
-    )
-    if count > 1 and (joined or (len(tokens) > 1 and 0 in tokens and recording.report.samples == 1)):
+    joined = first.dim() > 1 and first.shape[0] * first.shape[1] == recording.report.tokens
+    if count > 1 and recording.report.samples == 1 and (joined or (len(tokens) > 1 and 0 in tokens)):
         verdict = warned if first.is_floating_point() else failed
         return verdict(f"tokens of all {count} samples are mixed: the first axis of the inputs is one of tokens")
     if samples < 2:
@@ -57,66 +54,53 @@ def samples_independent(recording: RecordedStream) -> Result:
         return changed
 
     copied = arguments.map(copy_first)
-    after = run_through(recording.examined.model, copied, flow, Edits())
-    states = [] if resized else [flow.layout.to_rows(state) for state in after.states]
-    changes = [differs(state, before).any(-1) for state, before in zip(states, recording.states)]  # (S, T)
-    first_mixing = next(
-        (layer for layer, changed in enumerate(changes) if float(changed.double().mean()) > 1 / count + 1e-9), None
-    )
+    after = recording.run(copied)
+    states = [] if resized else after.states
+    changes = changed_rows(states, recording.states)
+    shares = [float(changed.double().mean()) for changed in changes]
+    first_mixing = next((layer for layer, share in enumerate(shares) if share > 1 / count + 1e-9), None)
     same_count = samples == count
     # a mask (B H, T, T) is not copied with its sample
-    copy_complete = same_count and not any(
-        tensor.dim() and tensor.shape[0] > count and tensor.shape[0] % count == 0 for tensor in tensors
-    )
+    copy_complete = same_count and not any(x.dim() and len(x) > count and len(x) % count == 0 for x in tensors)
     for layer, (state, changed) in enumerate(zip(states, changes)):
         where = f"in layer {layer}" if layer else "before the first layer"
         if same_count and bool(changed[:-1].any()):
             return failed(f"changing sample {count} changes sample 1 {where}", recording.layer_path(layer))
         if (same_count and not layer if tokens_first else copy_complete) and bool(differs(state[-1], state[0]).any()):
             if tokens_first:
-                remedy = (
-                    "as the causal mask does, and positions lie along the second: add them along the first?"
-                    if any(flow.causal for flow in recording.examined.flows)
-                    else "and positions lie along the second: set batch_first=True?"
-                )
-                return failed(f"layers mix the first axis of the inputs, {remedy}")
+                causal = any(flow.causal for flow in recording.examined.flows)
+                like_mask = "as the causal mask does, " * causal
+                remedy = "add them along the first" if causal else "set batch_first=True"
+                found = f"layers mix the first axis of the inputs, {like_mask}and positions lie along the second"
+                return failed(f"{found}: {remedy}?")
             sentence = f"a copy of sample 1 differs from it {where}: does its place in the batch matter?"
             return failed(sentence, recording.layer_path(layer))
         if layer == first_mixing and first.dim() > 1 and len(state) != first.shape[1]:
-            return failed(
-                f"changing sample {count} changes {float(changed.double().mean()):.0%} of all tokens {where}",
-                recording.layer_path(layer),
-            )
-    pairs = [(new, old) for (_, new), (_, old) in zip(tensors_in(after.output), tensors_in(recording.output))]
-    outputs = [
-        pair for pair in pairs if pair[0].dim() > 1 and pair[0].is_floating_point() and pair[0].shape == pair[1].shape
-    ]
-    by_sample = [differs(*pair).movedim(axis, 0) for pair in outputs if pair[0].shape[axis] == count]
+            sentence = f"changing sample {count} changes {shares[layer]:.0%} of all tokens {where}"
+            return failed(sentence, recording.layer_path(layer))
+    outputs = {path: x for path, x in changed_outputs(after.output, recording.output).items() if x.dim() > 1}
+    by_sample = [changed.movedim(axis, 0) for changed in outputs.values() if changed.shape[axis] == count]
     # scores of pairs of samples, as in CLIP: the last column belongs to the last sample
     by_sample = [changed[:, :-1] if changed.shape == (count, count) else changed for changed in by_sample]
     if any(bool(changed[:-1].any()) for changed in by_sample):
         return failed(f"changing sample {count} changes the output of sample 1, behind the last layer")
-    for new, old in outputs:
-        if count not in new.shape and bool(differs(new, old).flatten(1).any(1).all()):
-            return warned(
-                f"an output {tuple(new.shape)} has no axis of {count} samples, and all of it changes with one: is it pooled over samples?"
-            )
+    for changed in outputs.values():
+        if count not in changed.shape and bool(changed.flatten(1).any(1).all()):
+            output = f"an output {tuple(changed.shape)} has no axis of {count} samples"
+            return warned(f"{output}, and all of it changes with one: is it pooled over samples?")
     equal = all(torch.equal(tensor, copy) for tensor, copy in zip(tensors, copied.tensors()))
-    moved = any(bool(differs(*pair).any()) for pair in outputs)
-    unchanged = bool(outputs) and bool(outputs[0][1].any()) and not moved
+    moved = any(bool(changed.any()) for changed in outputs.values())
+    before = dict(tensors_in(recording.output))
+    unchanged = not moved and any(bool(before[path].any()) for path in [*outputs][:1])
     if not equal and unchanged and reads_states(recording):
-        return warned(
-            f"the output of sample {count} stays the same with other inputs: does it read a token that sees none of them, or x[0] "
-            "instead of x[:, 0]?"
-        )
+        cause = "does it read a token that sees none of them, or x[0] instead of x[:, 0]?"
+        return warned(f"the output of sample {count} stays the same with other inputs: {cause}")
     if equal:
-        return passed(
-            f"noise in sample 1 changes no other in {flow.depth} layers; the first and last sample of the inputs are equal"
-        )
+        noise = f"noise in sample 1 changes no other in {flow.depth} layers"
+        return passed(f"{noise}; the first and last sample of the inputs are equal")
     if tokens_first and not flow.causal and not placed_along_first(recording, tokens_first):
-        return warned(
-            f"layers mix the first axis of the inputs {tuple(first.shape)}: right if it holds tokens, else set batch_first=True"
-        )
+        mixed = f"layers mix the first axis of the inputs {tuple(first.shape)}"
+        return warned(f"{mixed}: right if it holds tokens, else set batch_first=True")
     return passed(f"changing sample {count} changes nothing in the others, in {flow.depth} layers and the output")
 
 
@@ -129,13 +113,11 @@ def reads_states(recording: RecordedStream) -> bool:
             return None
         return torch.randn(value.shape, generator=torch.Generator().manual_seed(0)).to(value)
 
-    after = run_through(recording.examined.model, recording.examined.arguments, flow, Edits(edit=edit))
-    return not alike_outputs(after.output, recording.output)
+    return not alike_outputs(recording.run(edit=edit).output, recording.output)
 
 
 def placed_along_first(recording: RecordedStream, tokens_first: list[Tensor]) -> bool:
     """Return whether positions differ along the first axis: the first state of inputs (T, B) of one repeated token has distinct rows."""
-    ids = {id(tensor) for tensor in tokens_first if tensor.dtype != torch.bool}
-    call = recording.examined.arguments.map(lambda x: x[:1].expand_as(x).clone() if id(x) in ids else x)
-    after = run_through(recording.examined.model, call, recording.flow, Edits())
-    return distinct_rows(recording.flow.layout.to_rows(after.states[0])[0]) > 1
+    chosen = {tensor for tensor in tokens_first if tensor.dtype != torch.bool}
+    call = recording.examined.arguments.map(lambda x: x[:1].expand_as(x).clone() if x in chosen else x)
+    return distinct_rows(recording.run(call).states[0][0]) > 1

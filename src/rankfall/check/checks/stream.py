@@ -38,16 +38,14 @@ def stream_whole(recording: RecordedStream) -> Result:
         names = ", ".join(sorted({branch.name for branch in zero}))
         return passed(f"{count}; {names} return zero in all layers, as ReZero and zero-initialised last maps do")
     if zero:
-        return failed(
-            f"{len(zero)} of {count} return zero, and others of the same name do not", recording.path_of(zero[0])
-        )
+        sentence = f"{len(zero)} of {count} return zero, and others of the same name do not"
+        return failed(sentence, recording.path_of(zero[0]))
     if doubled := [addition for addition in recording.additions if addition.doubled]:
         return failed(f"the skip before {len(doubled)} of {count} is added twice", recording.path_of(doubled[0].branch))
     if rectified := [addition for addition in recording.additions if addition.rectified]:
-        return warned(
-            f"the stream loses its negative numbers before {len(rectified)} of {count}: does a rectifier act on it, in place?",
-            recording.path_of(rectified[0].branch),
-        )
+        sentence = f"the stream loses its negative numbers before {len(rectified)} of {count}"
+        path = recording.path_of(rectified[0].branch)
+        return warned(f"{sentence}: does a rectifier act on it, in place?", path)
     if weights := shared_weights(recording):
         return warned(f"{weights[1]}: are copies meant?", weights[0])
     if flow.unmeasured:
@@ -90,7 +88,6 @@ def describe_cut(report: StreamReport, before: StreamReport, joins: tuple[str, .
     if None not in ends and abs(ends[0] - ends[1]) <= 1e-9 * ends[1]:  # type: ignore[operator]
         ends[0] = before.layers[-2].residual  # the last layer forgets its last skip: its state lies behind the cut
     through = f"{', '.join(joins[:4])}{' and others' * (len(joins) > 4)}"
-    return (
-        f"the stream is cut: no skip passes {through}, between {before.layers[-1].name} and {report.layers[1].name}, where the residual "
-        f"goes from {show_number(ends[0])} to {show_number(ends[1])}"
-    )
+    where = f"between {before.layers[-1].name} and {report.layers[1].name}"
+    change = f"where the residual goes from {show_number(ends[0])} to {show_number(ends[1])}"
+    return f"the stream is cut: no skip passes {through}, {where}, {change}"

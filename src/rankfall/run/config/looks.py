@@ -1,7 +1,7 @@
 """Check labels and colours of a configuration: the names exist, and labels and colours can be displayed."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rankfall import components
@@ -14,30 +14,23 @@ LONGEST = 60  # letters of a label: a legend has no room for more
 CUTS = ("SAN", "SAN+MLP", "SAN+skip", "transformer", "SAN+bare MLP")  # parts to which a model can be cut
 
 
-def check_labels(config: Config) -> dict[str, str]:
-    """Return name -> label. Raise if a name does not exist, a label cannot be shown, or two names have the same label."""
+def check_looks(config: Config) -> tuple[dict[str, str], dict[str, str]]:
+    """Return name -> label and name -> `#rrggbb`. Raise if a name does not exist, a label or colour cannot be shown, or two names have the
+    same label."""
     known = nameable(config)
+    for path, name in [("labels", name) for name in config.labels] + [("colours", name) for name in config.colours]:
+        if name not in known:
+            fault = "is not a task, architecture, training, component or model of this configuration"
+            raise problem(f"{path}.{name}", f"{show_value(name)} {fault}", near=known, name=name)
     for name, text in config.labels.items():
         path = f"labels.{name}"
-        _check_name(path, name, known)
         if not text.isprintable() or not 0 < len(text.strip()) <= LONGEST or "$" in text or text.startswith("_"):
             allowed = [f"one line of 1 to {LONGEST} letters without $, which begins a formula, and without _ in front"]
             raise problem(path, f"{show_value(text)} cannot be shown", allowed=allowed)
-        other = next(
-            (candidate for candidate in known if candidate != name and config.labels.get(candidate, candidate) == text),
-            None,
-        )
-        if other is not None:
-            raise problem(path, f"{text!r} is also the label of {other!r}, so they could not be told apart")
-    return dict(config.labels)
-
-
-def check_colours(config: Config) -> dict[str, str]:
-    """Return name -> `#rrggbb`. Raise if a name or a colour does not exist."""
-    known = nameable(config)
-    for name in config.colours:
-        _check_name(f"colours.{name}", name, known)
-    return {name: _hex(f"colours.{name}", colour) for name, colour in config.colours.items()}
+        others = [other for other in known if other != name and config.labels.get(other, other) == text]
+        if others:
+            raise problem(path, f"{text!r} is also the label of {others[0]!r}, so they could not be told apart")
+    return dict(config.labels), {name: _hex(f"colours.{name}", colour) for name, colour in config.colours.items()}
 
 
 def nameable(config: Config) -> list[str]:
@@ -61,13 +54,6 @@ def _words(value: Any) -> Iterator[str]:
     elif isinstance(value, Mapping | list | tuple):
         for item in value.values() if isinstance(value, Mapping) else value:
             yield from _words(item)
-
-
-def _check_name(path: str, name: str, known: Iterable[str]) -> None:
-    """Raise if a name does not exist."""
-    if name not in known:
-        fault = "is not a task, architecture, training, component or model of this configuration"
-        raise problem(path, f"{show_value(name)} {fault}", near=known, name=name)
 
 
 def _hex(path: str, colour: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any, Protocol
 
 from rankfall import filters
-from rankfall.design import Architecture, Component, Described, Designed, Training, canonical, names
+from rankfall.design import Architecture, Component, Described, Training, canonical, names
 from rankfall.run.config.problems import problem, show_value, unknown_key
 
 CELLS = 1_000_000  # largest number of cells of a grid: more are a mistake
@@ -63,7 +63,7 @@ def parse_filter(raw: Mapping[Any, Any], path: str) -> Filter:
     }
 
 
-def matches(cell: Designed, accepted: Filter) -> bool:
+def matches(cell: Described, accepted: Filter) -> bool:
     """Return whether the cell has an accepted value in every field."""
     return all(_among(value(cell, field), items) for field, items in accepted.items())
 
@@ -91,26 +91,21 @@ def find_unmatched(cells: Iterable[Seeded], accepted: Filter) -> tuple[str, Any]
         seeds = {seed for group in cells for seed in group.seeds} if field == "seed" else set()
         present = list(seeds) or [value(group, field) for group in cells]
         integers = {item for item in present if type(item) is int}
-        others = {
-            canonical(_plain(item)): item for item in present if type(item) is not int
-        }.values()  # distinct values
+        others = {spell(item): item for item in present if type(item) is not int}.values()  # distinct values
         for item in items:
-            if not (type(item) is int and item in integers) and not any(
-                filters.matches(other, item) for other in others
-            ):
+            known = type(item) is int and item in integers
+            if not known and not any(filters.matches(other, item) for other in others):
                 return field, item
     return None
 
 
-def _plain(item: Any) -> Any:
-    """Return a component as a mapping, and any other value unchanged."""
-    return asdict(item) if isinstance(item, Component) else item
+def spell(item: Any) -> str:
+    """Return the same text for equal values of an axis."""
+    return canonical(asdict(item) if isinstance(item, Component) else item)
 
 
-def value(cell: Designed | Seeded, field: str) -> Any:
-    """Return the cell's value of a field. For a component field, return the component. Cells that differ in seeds have no field `seed`."""
-    if field == "seed":
-        return cell.seed  # type: ignore[union-attr]
+def value(cell: Described, field: str) -> Any:
+    """Return the value of a field, which all seeds share. For a component field, return the component."""
     if field in LABELS:
         return getattr(cell, field).name
     if field.startswith("training."):

@@ -6,11 +6,9 @@ Without `LIMITS` an integer must not be negative unless its default is, and in t
 the names in capitals that Rankfall reads in a component's file, with the form of each. Any other name in capitals is the author's.
 """
 
-import ast
 import functools
-import math
+import json
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -24,7 +22,7 @@ from rankfall.design import UNREAD, Architecture, Component, parts
 from rankfall.errors import RankfallError
 from rankfall.modules import root_of
 from rankfall.quantity_files import LISTS, OF_A_STUDY
-from rankfall.run.config.problems import nearest, problem, show_value, translate, unknown_key, wrong_type
+from rankfall.run.config.problems import nearest, problem, show_value, translate, unknown_key
 from rankfall.run.config.values import Part, pydantic_type
 
 PART_ADAPTER = TypeAdapter(Part)
@@ -64,10 +62,8 @@ def description(kind: str, name: str, path: str) -> Description | None:
     """Describe a component like `components.describe`; errors name the path in the configuration."""
     try:
         described = components.describe(kind, name)
-        if described is not None and kind not in (
-            "table",
-            *LISTS,
-        ):  # files of these kinds may give such names another meaning
+        # A file of these kinds may give such names another meaning.
+        if described is not None and kind not in ("table", *LISTS):
             check_facts(described.location.file, described.facts)
         return described
     except RankfallError as error:
@@ -78,28 +74,19 @@ def description(kind: str, name: str, path: str) -> Description | None:
         if kind in OF_A_STUDY and not (root_of("studies/") / "studies" / "claims").is_dir():
             hint = "claims and prediction are in studies/ of a checkout of Rankfall, not in the installed package: run there"
         if own := find_own(name):
-            hint = f"your own is {own}"
-        elif "." in name:
-            hint = f"write a component outside of this package as {':'.join(name.rsplit('.', 1))}"
+            hint = f"write a component of your own as {own}"
         raise problem(path, f"unknown {kind} {name!r}", allowed=known, name=name, hint=hint) from None
 
 
 def find_own(name: str) -> str:
-    """Return how a configuration names the user's component in a module of this name, `topk` or `lab.topk`; empty if there is none."""
-    *folders, last = name.split(".")
-    if not all(part.isidentifier() for part in (*folders, last)):
+    """Return how a configuration names a component in the user's file of this name, `topk` or `lab.topk`; empty if there is none."""
+    if not all(part.isidentifier() for part in name.split(".")):
         return ""
-    files = [Path(*folders, f"{last}.py")] if folders else [Path(f"{last}.py"), *sorted(Path().glob(f"*/{last}.py"))]
-    for file in filter(Path.is_file, files):
-        with suppress(OSError, SyntaxError, ValueError):
-            body = ast.parse(file.read_bytes()).body
-            public = [
-                n.name for n in body if isinstance(n, ast.ClassDef | ast.FunctionDef) and not n.name.startswith("_")
-            ]
-            if public:
-                alike = next((item for item in public if item.lower() == last.replace("_", "").lower()), public[0])
-                return f"{'.'.join(file.with_suffix('').parts)}:{alike}"
-    return ""
+    file = Path(*name.split(".")).with_suffix(".py")
+    files = [file] if "." in name else [file, *sorted(Path().glob(f"*/{file}"))]
+    if own := next(filter(Path.is_file, files), None):
+        return f"{'.'.join(own.with_suffix('').parts)}:Name"
+    return ":".join(name.rsplit(".", 1)) if "." in name else ""
 
 
 def limits_of(described: Description, name: str) -> tuple[Any, Any]:
@@ -158,19 +145,11 @@ def _default(option: Option) -> Any:
 
 
 def check_plain(value: Any, path: str) -> None:
-    """Raise if a value is no plain data: YAML also has dates, bytes, infinities and keys that are not text."""
-    if isinstance(value, float) and not math.isfinite(value):
-        raise problem(path, f"{show_value(value)} is not a finite number")
-    if isinstance(value, list | tuple):
-        for item in value:
-            check_plain(item, path)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            if not isinstance(key, str):
-                raise unknown_key(path, key, ())
-            check_plain(item, f"{path}.{key}")
-    elif not isinstance(value, bool | int | float | str | None):
-        raise wrong_type(path, value, "a number, a word, a list or a mapping")
+    """Raise if a value is no plain data: YAML also has infinities, dates and bytes."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        raise problem(path, f"{show_value(value)} is not a finite number, a word, a list or a mapping") from None
 
 
 def _plain(value: Any) -> Any:

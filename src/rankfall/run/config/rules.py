@@ -7,7 +7,7 @@ from typing import Any
 
 from rankfall import components
 from rankfall.components import AUTO
-from rankfall.design import UNREAD, Architecture, Component, Designed, Task, Training, components_of
+from rankfall.design import UNREAD, Architecture, Component, Described, Task, Training, components_of
 from rankfall.filters import as_list
 from rankfall.run.config.match import describe_filter, matches, parse_filter
 from rankfall.run.config.options import resolve
@@ -71,11 +71,11 @@ class Rules:
             raise problem(f"{path}.{kind}", fault, allowed=others)
         return part
 
-    def refuse(self, cell: Designed, path: str) -> None:
+    def refuse(self, cell: Described, path: str) -> None:
         """Raise if one of the cell's components cannot be combined with the others."""
         reasons = [
             *(
-                objection(kind, component.name, self.facts_of(kind, component.name), cell, self.facts_of)
+                objection(kind, component.name, cell, self.facts_of)
                 for kind, component in components.parts_of(cell.task, cell.architecture, cell.training)
             ),
             self.out_of_reach(cell.architecture),
@@ -99,12 +99,11 @@ class Rules:
         return None
 
 
-def objection(
-    kind: str, name: str, facts: Mapping[str, Any], cell: Designed, facts_of: Callable[[str, str], Mapping[str, Any]]
-) -> str | None:
+def objection(kind: str, name: str, cell: Described, facts_of: Callable[[str, str], Mapping[str, Any]]) -> str | None:
     """Return why a component cannot be in such a cell, or why a measure cannot measure it, or None.
 
     `facts_of` is `components.facts_of` or a cached version of it."""
+    facts = facts_of(kind, name)
     for fact, verb in (("REFUSES", "cannot be combined with"), ("REQUIRES", "needs")):
         for accepted, reason in facts.get(fact, ()):
             if matches(cell, parse_filter(accepted, f"{fact} of {kind} {name!r}")) == (fact == "REFUSES"):
@@ -135,7 +134,8 @@ def objection(
 def explain_unknown(kind: str, name: str) -> str:
     """Return, as the end of a message, the error that kept a call of the component from showing its facts; empty if there was none."""
     described = components.describe(kind, name)
-    return f" (calling it with its defaults failed: {described.unknown})" if described and described.unknown else ""
+    fault = described.unknown if described else ""
+    return f", since it fails when it is called with its defaults: {fault}" if fault else ""
 
 
 def alternatives(facts: Mapping[str, Any]) -> list[tuple[str, ...]]:
@@ -157,14 +157,11 @@ def check_precision(training: Training, device: str, path: str) -> None:
     if training.dtype != "float32":
         raise problem(path, f"{setting} is for trainings in float32, not in {training.dtype}")
     if training.precision == "tf32" and device == "cpu":
-        raise problem(
-            path,
-            f"{setting} is a number format of GPUs, and compute.device is 'cpu'",
-            hint="say `compute: {device: cuda}`",
-        )
+        fault = f"{setting} is a number format of GPUs, and compute.device is 'cpu'"
+        raise problem(path, fault, hint="say `compute: {device: cuda}`")
 
 
-def beyond(cell: Designed, lengths: Sequence[int]) -> str | None:
+def beyond(cell: Described, lengths: Sequence[int]) -> str | None:
     """Return why a network cannot run at these lengths; None if it can, or if its task has no single length."""
     trained = cell.task.task.options.get("length")
     longest = max(lengths, default=0)
@@ -183,12 +180,6 @@ def task_facts(name: str, path: str) -> dict[str, str]:
     facts = components.facts_of("task", name)
     for fact, allowed in {"INPUTS": ("tokens", "vectors"), "TARGETS": TARGETS}.items():
         if facts.get(fact) not in allowed:
-            described, values = components.describe("task", name), " or ".join(map(repr, allowed))
-            if described and described.unknown:
-                fault = f"task {name!r} fails when it is called with its defaults: {described.unknown}"
-                raise problem(
-                    path,
-                    f"{fault}\n  fix: correct it there, or give its file {fact} = {values} if it needs other options",
-                )
-            raise problem(path, f"the file of task {name!r} must say {fact} = {values}")
+            fault = f"the file of task {name!r} must say {fact} = {' or '.join(map(repr, allowed))}"
+            raise problem(path, fault + explain_unknown("task", name))
     return {"INPUTS": facts["INPUTS"], "TARGETS": facts["TARGETS"], "SEQUENCES": facts.get("SEQUENCES", DIFFERENT)}

@@ -11,7 +11,7 @@ from typing import Any
 
 from rankfall.design import Architecture, Component, Training, names
 from rankfall.run.config.types import Compute, Config, Crossing, Figure, Measure
-from rankfall.run.config.values import COMPONENT, Entry, Written, model_of
+from rankfall.run.config.values import COMPONENT, WRITTEN, Entry, model_of
 
 # entry whose other keys are options of a component -> kind of the component
 FREE = {"TaskEntry": "task", "Measure": "measure", "Figure": "figure"}
@@ -56,7 +56,7 @@ def config_schema() -> dict[str, Any]:
     for section in ("tasks", "architectures", "trainings", "measures", "figures"):
         entry = schema["properties"][section]["additionalProperties"]
         schema["properties"][section]["additionalProperties"] = {"anyOf": [entry, {"type": "null"}]}
-    schema["$defs"] = definitions = {"Component": {**COMPONENT, "description": Written.__doc__}, **definitions}
+    schema["$defs"] = definitions = {"Component": {**COMPONENT, "description": WRITTEN}, **definitions}
     finished = _finish(_share(schema))
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **finished}
 
@@ -82,7 +82,7 @@ def _share(node: Any) -> Any:
         return [_share(item) for item in node]
     if not isinstance(node, dict):
         return node
-    if COMPONENT.items() <= node.items() and node.get("description") != Written.__doc__:
+    if COMPONENT.items() <= node.items() and node.get("description") != WRITTEN:
         return {"$ref": "#/$defs/Component", **{key: item for key, item in node.items() if key not in COMPONENT}}
     return {key: _share(item) for key, item in node.items()}
 

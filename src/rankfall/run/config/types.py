@@ -6,8 +6,7 @@ it exists and takes its options, and `grid.py` expands the grid.
 
 import json
 import re
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -132,9 +131,7 @@ class Config(Entry):
     )
 
 
-NAMED = ("tasks", "architectures", "trainings", "measures", "figures")
-WITH_BASE = ("architectures", "trainings")
-HOLDS_OPTIONS: Mapping[str, str] = {"tasks": "task", "measures": "measure", "figures": "figure"}
+WITH_BASE = ("architectures", "trainings")  # the other sections name a component each, and its options
 MODELS: Mapping[str, type[Entry]] = {
     "tasks": model_of(Task),
     "architectures": model_of(Architecture),
@@ -160,11 +157,7 @@ def read(source: Mapping[str, Any] | str | Path) -> dict[str, Any]:
     except OSError as error:
         raise RankfallError(f"{source}: cannot be read: {error.strerror}{_where(source)}") from None
     try:
-        text = content.decode()
-        is_json = Path(source).suffix == ".json"
-        raw = json.loads(text, object_pairs_hook=_once) if is_json else load(text)
-    except UnicodeDecodeError:
-        raise RankfallError(f"{source}: is not text in UTF-8") from None
+        raw = (json.loads if Path(source).suffix == ".json" else load)(content.decode())
     except (yaml.YAMLError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""
@@ -179,15 +172,10 @@ def read(source: Mapping[str, Any] | str | Path) -> dict[str, Any]:
 
 def parse(raw: Mapping[str, Any]) -> Config:
     """Return a `Config` from plain data. Raise the first problem as a `RankfallError`."""
-    known = set(Config.model_fields)
-    for key in raw:
-        if key not in known:
-            raise unknown_key("", key, known)
-        if raw[key] is None and Config.model_fields[key].is_required():
-            raise problem(key, "is empty (null), and has no default")
-    shaped = {key: _section(key, value) if key in NAMED else value for key, value in raw.items()}
+    _check_keys("", raw, Config.model_fields)
+    shaped = {key: _section(key, value) if key in MODELS else value for key, value in raw.items()}
     if "compute" in shaped:
-        _check_keys("compute", shaped["compute"], Compute)
+        _check_keys("compute", shaped["compute"], Compute.model_fields)
     try:
         return Config.model_validate(shaped)
     except ValidationError as error:
@@ -209,11 +197,12 @@ def _section(section: str, entries: Any) -> dict[str, dict[str, Any]]:
     shaped = {}
     for name in entries:
         path = f"{section}.{name}"
-        entry = _inherit(section, entries, name, ()) if section in WITH_BASE else dict(entries[name] or {})
-        if section in HOLDS_OPTIONS:
-            entry = _gather(entry, path, HOLDS_OPTIONS[section], set(MODELS[section].model_fields), name)
+        fields = set(MODELS[section].model_fields)
+        if section in WITH_BASE:
+            entry = _inherit(section, entries, name, ())
+            _check_keys(path, entry, (fields | {"base"}) - {"name"})
         else:
-            _check_keys(path, entry, MODELS[section], frozenset({"base"}))
+            entry = _gather(dict(entries[name] or {}), path, section.removesuffix("s"), fields, name)
         shaped[name] = {**entry, "name": name}
     return shaped
 
@@ -243,20 +232,10 @@ def _gather(entry: dict[str, Any], path: str, kind: str, fields: set[str], label
     return other | {kind: {"name": component_name, **options}}
 
 
-def _check_keys(path: str, entry: Any, model: type[Entry], also: frozenset[str] = frozenset()) -> None:
+def _check_keys(path: str, entry: Any, allowed: Collection[str]) -> None:
     """Raise for an unknown key, and suggest the nearest key, which pydantic does not do."""
-    if not isinstance(entry, dict):
+    if not isinstance(entry, Mapping):
         raise wrong_type(path, entry, "a mapping")
-    allowed = (set(model.model_fields) | also) - {"name"}
     for key in entry:
         if key not in allowed:
             raise unknown_key(path, key, allowed)
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the mapping of a JSON object. Raise if a key occurs twice."""
-    mapping = dict(pairs)
-    if len(mapping) < len(pairs):
-        ((twice, _),) = Counter(key for key, _ in pairs).most_common(1)
-        raise ValueError(f"the key {twice!r} is there twice")
-    return mapping

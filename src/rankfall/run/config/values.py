@@ -11,13 +11,14 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
+    GetPydanticSchema,
+    PlainValidator,
+    WithJsonSchema,
     create_model,
 )
 from pydantic.json_schema import JsonSchemaValue, SkipJsonSchema
@@ -40,7 +41,7 @@ def as_float(value: Any) -> Any:
 Number = Annotated[float, BeforeValidator(as_float), Field(allow_inf_nan=False)]
 Label = SkipJsonSchema[str]  # the entry's key, not written in the entry
 
-
+WRITTEN = "A component as written in a configuration: `name`, or `{name: ..., option: value}`, or `{name: ..., options: {...}}`."
 COMPONENT: JsonSchemaValue = {
     "anyOf": [
         {"type": "string"},
@@ -55,32 +56,20 @@ class Entry(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class Written:
-    """A component as written in a configuration: `name`, or `{name: ..., option: value}`, or `{name: ..., options: {...}}`."""
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(cls.read)
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        return dict(COMPONENT)
-
-    @staticmethod
-    def read(value: Any) -> Component:
-        """Return a value from YAML as a component."""
-        if isinstance(value, Component):
-            return value
-        if isinstance(value, str):
-            return Component.parse(value)
-        if isinstance(value, dict) and isinstance(value.get("name"), str):
-            if value.keys() == {"name", "options"} and isinstance(value["options"], dict):
-                return Component(**value)
-            return Component.parse(value)
-        raise PydanticCustomError("component", "not a component")
+def read_component(value: Any) -> Component:
+    """Return a value from YAML as a component."""
+    if isinstance(value, Component):
+        return value
+    if isinstance(value, str):
+        return Component.parse(value)
+    if isinstance(value, dict) and isinstance(value.get("name"), str):
+        if value.keys() == {"name", "options"} and isinstance(value["options"], dict):
+            return Component(**value)
+        return Component.parse(value)
+    raise PydanticCustomError("component", "not a component")
 
 
-Part = Annotated[Component, Written]
+Part = Annotated[Component, PlainValidator(read_component), WithJsonSchema(COMPONENT)]
 SIGNS = {">": "gt", ">=": "ge", "<": "lt", "<=": "le"}
 
 
@@ -94,8 +83,6 @@ def pydantic_type(hint: Any, **bounds: Any) -> Any:
     if origin is Annotated and isinstance(inner[1], str):  # a field of `design.py`, with bounds such as ">= 1"
         inner_bounds = (bound.split() for bound in inner[1:])
         return pydantic_type(inner[0], **{SIGNS[sign]: json.loads(number) for sign, number in inner_bounds})
-    if origin is Annotated:
-        return Annotated[pydantic_type(inner[0], **bounds), *inner[1:]]
     if origin in (Union, UnionType):
         return Union[tuple(item if item is NoneType else pydantic_type(item, **bounds) for item in inner)]  # noqa: UP007
     if origin is list:
@@ -104,22 +91,6 @@ def pydantic_type(hint: Any, **bounds: Any) -> Any:
         items: Any = tuple[tuple(pydantic_type(item, **bounds) for item in inner)]  # type: ignore[misc]
         return Annotated[items, BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)]
     return hint
-
-
-DROPOUT_STEPS = 2**16  # distinct rates: dropout draws sixteen random bits for a number
-LARGEST_DROPOUT = "0.99998"  # 1 - 2**-16, rounded down
-
-
-def _dropout(value: float) -> float:
-    """Return the rate, or raise if it rounds to dropping everything, or to nothing although it is positive."""
-    if value and not 1 <= round(value * DROPOUT_STEPS) < DROPOUT_STEPS:
-        raise ValueError(
-            f"{value!r} cannot be drawn: the nearest that can is {'0' if value < 0.5 else LARGEST_DROPOUT}"
-        )
-    return value
-
-
-CHECKS = {"dropout": _dropout}  # checks that bounds cannot express
 
 
 @functools.cache
@@ -132,19 +103,17 @@ def model_of(design: type) -> type[Entry]:
             model_fields["name"] = (Label, ...)
             continue
         default = ... if item.default is MISSING else item.default
-        kind = pydantic_type(hints[item.name])
-        if item.name in CHECKS:
-            kind = Annotated[kind, AfterValidator(CHECKS[item.name])]
-        model_fields[item.name] = (kind, Field(default, description=means[item.name]))
+        model_fields[item.name] = (pydantic_type(hints[item.name]), Field(default, description=means[item.name]))
     return create_model(f"{design.__name__}Entry", __base__=Entry, __doc__=design.__doc__, **model_fields)
 
 
-class Parsed:
-    """Marker in `Annotated[Architecture, Parsed]`: pydantic checks the field as an entry, and it is stored as the dataclass."""
+def parse_entry(design: type, handler: GetCoreSchemaHandler) -> CoreSchema:
+    """Return a schema that checks an entry, and turns it into the dataclass."""
 
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        def build(entry: Entry) -> Any:
-            return source(**{item.name: getattr(entry, item.name) for item in fields(source)})
+    def build(entry: Entry) -> Any:
+        return design(**{item.name: getattr(entry, item.name) for item in fields(design)})
 
-        return core_schema.no_info_after_validator_function(build, handler.generate_schema(model_of(source)))
+    return core_schema.no_info_after_validator_function(build, handler.generate_schema(model_of(design)))
+
+
+Parsed = GetPydanticSchema(parse_entry)  # in `Annotated[Architecture, Parsed]`

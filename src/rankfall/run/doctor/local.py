@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Literal
@@ -24,21 +25,12 @@ LARGEST_SKEW = 2.0  # seconds between this clock and the file system's
 class Check:
     """The result of a check. `warn` costs time or comfort; `fail` stops a run or spoils its results."""
 
-    name: str
     state: Literal["ok", "warn", "fail"]
+    name: str
     text: str
 
 
-def ok(name: str, text: str) -> Check:
-    return Check(name, "ok", text)
-
-
-def warn(name: str, text: str) -> Check:
-    return Check(name, "warn", text)
-
-
-def fail(name: str, text: str) -> Check:
-    return Check(name, "fail", text)
+ok, warn, fail = partial(Check, "ok"), partial(Check, "warn"), partial(Check, "fail")
 
 
 def packages() -> Iterator[Check]:
@@ -118,9 +110,8 @@ def store(folder: Path, verify: bool) -> Iterator[Check]:
     read, damaged = read_all(stored) if verify else (0, 0)  # first, since counting cells sets damaged files aside too
     cells = sum(1 for _ in stored.records())
     aside = stored.root / "damaged"
-    count = len(list(aside.iterdir())) if aside.is_dir() else 0
-    if count:
-        yield warn("store", f"{count} damaged file{'s' * (count != 1)} in {aside}: `rankfall gc` removes them")
+    if count := len(list(aside.iterdir())) if aside.is_dir() else 0:
+        yield warn("store", f"damaged files in {aside}: {count}; `rankfall gc` removes them")
     if not verify:
         yield ok("store", f"{cells} cells; --verify reads and checks every file")
     elif damaged:

@@ -77,21 +77,16 @@ def account(settings: Mapping[str, Any]) -> Iterator[Check]:
     named, user = read_resources(settings, "slurm_account"), os.environ.get("USER") or "root"
     code, output = ask("sacctmgr", "-n", "-P", "show", "associations", f"user={user}", "format=account")
     accounts = [] if code else sorted(set(output.split()))
+    listed = ", ".join(accounts) or "none"
     for line, name in named.items():
-        if code:
-            yield warn("account", f"{line} is {name!r}, but this cluster keeps no accounts: take the line out")
-        elif name in accounts:
+        if name in accounts:
             yield ok("account", f"{name} ({line})")
         else:
-            listed = ", ".join(accounts) or "none"
-            yield fail("account", f"{line} is {name!r}, which is not yours: change it to one of {listed}")
-    if not named and len(accounts) > 1:
-        fault = "you have several, SLURM takes its default: set default-resources: slurm_account to one of"
-        yield warn("account", f"{fault} {', '.join(accounts)}")
-    elif not named:
-        yield ok(
-            "account", f"{accounts[0]}, SLURM's default for you" if accounts else "none is needed, and none is named"
-        )
+            text = f"{line} is {name!r}, which is not yours: change it to one of {listed}, or take it out"
+            yield (warn if code else fail)("account", text)
+    if not named:
+        report = warn if len(accounts) > 1 else ok
+        yield report("account", f"default-resources has no slurm_account, so SLURM takes its default; yours: {listed}")
 
 
 def gpus(settings: Mapping[str, Any]) -> Iterator[Check]:

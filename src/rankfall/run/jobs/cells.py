@@ -1,7 +1,6 @@
 """Load data, shapes and stored tensors of cells, for training and measuring jobs."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -10,13 +9,11 @@ from rankfall.disk import StoreError
 from rankfall.errors import RankfallError
 from rankfall.nets.network import Shape
 from rankfall.run.guards import check_job
+from rankfall.run.plan.cell import Cell
+from rankfall.run.store import CellRecord, LoadedStack, Store
 from rankfall.tasks._dataset import Dataset, Split, draw, draw_fresh
 from rankfall.train.data import Data
 from rankfall.trial.data import find_outside
-
-if TYPE_CHECKING:
-    from rankfall.run.plan.cell import Cell
-    from rankfall.run.store import CellRecord, LoadedStack, Store
 
 SEEN = 0.1  # largest share of test samples that may be training samples
 SIZES = ("size_in", "size_out", "length", "special", "constant")  # sizes of a dataset that all members of a stack share
@@ -24,13 +21,13 @@ Datasets = dict[str, Dataset]  # data key -> data
 ATTEMPTS = 4  # how often a job looks for cells in the store and trains those that vanished
 
 
-def datasets_of(cells: "Sequence[Cell]", store: "Store", known: Datasets | None = None) -> list[Dataset]:
+def datasets_of(cells: Sequence[Cell], store: Store, known: Datasets | None = None) -> list[Dataset]:
     """Return the data of each cell. Cells with the same data key share one object."""
     datasets = dict(known or {})
     return [dataset_of(cell, store, datasets) for cell in cells]
 
 
-def dataset_of(cell: "Cell", store: "Store", known: Datasets | None = None) -> Dataset:
+def dataset_of(cell: Cell, store: Store, known: Datasets | None = None) -> Dataset:
     """Return the data of a cell, from `known`, from the store, or drawn and stored."""
     known = {} if known is None else known
 
@@ -46,7 +43,7 @@ def dataset_of(cell: "Cell", store: "Store", known: Datasets | None = None) -> D
     return known[cell.data_key]
 
 
-def check_overlap(cell: "Cell", dataset: Dataset) -> None:
+def check_overlap(cell: Cell, dataset: Dataset) -> None:
     """Raise if many test samples are training samples, unless the task states the reason in its fact OVERLAP."""
     if "OVERLAP" in components.facts_of("task", cell.task.task.name):
         return
@@ -58,7 +55,7 @@ def check_overlap(cell: "Cell", dataset: Dataset) -> None:
         )
 
 
-def stack_data(cells: "Sequence[Cell]", datasets: Sequence[Dataset], device: torch.device) -> Data:
+def stack_data(cells: Sequence[Cell], datasets: Sequence[Dataset], device: torch.device) -> Data:
     """Return the data of a stack as tensors on the device."""
     check_ranges(cells, datasets)
     task, like = components.bound("task", cells[0].task.task), datasets[0]
@@ -73,7 +70,7 @@ def stack_data(cells: "Sequence[Cell]", datasets: Sequence[Dataset], device: tor
     )
 
 
-def check_ranges(cells: "Sequence[Cell]", datasets: Sequence[Dataset]) -> None:
+def check_ranges(cells: Sequence[Cell], datasets: Sequence[Dataset]) -> None:
     """Raise if the data of a stack need networks of different sizes. The job then halves the stack, and only cells with invalid data fail.
 
     A network has as many symbol rows and outputs as its data require. All members of a stack have the sizes of the first member, and a
@@ -106,15 +103,13 @@ def check_split(split: Split, dataset: Dataset, source: str) -> None:
             raise RankfallError(f"{source} {name} {fault[0]}; {fault[1]}")
 
 
-def shape_of(cell: "Cell", dataset: Dataset) -> Shape:
+def shape_of(cell: Cell, dataset: Dataset) -> Shape:
     """Return the kinds and sizes of inputs and targets, which a network is built for."""
     facts = components.facts_of("task", cell.task.task.name)
     return Shape(facts["INPUTS"], facts["TARGETS"], dataset.length, dataset.size_in, dataset.size_out)
 
 
-def find_records(
-    cells: "Sequence[Cell]", store: "Store", train: "Callable[[Sequence[Cell]], None]"
-) -> "dict[str, CellRecord]":
+def find_records(cells: Sequence[Cell], store: Store, train: Callable[[Sequence[Cell]], None]) -> dict[str, CellRecord]:
     """Return the store's record of each cell. Cells that vanished, for example by cleaning, are passed to `train` again."""
     keys, groups = [cell.key for cell in cells], {cell.group for cell in cells}
     for _ in range(ATTEMPTS):
@@ -126,9 +121,7 @@ def find_records(
     raise _vanishing(missing, store)
 
 
-def load_stacks(
-    cells: "Sequence[Cell]", store: "Store", train: "Callable[[Sequence[Cell]], None]"
-) -> "list[LoadedStack]":
+def load_stacks(cells: Sequence[Cell], store: Store, train: Callable[[Sequence[Cell]], None]) -> list[LoadedStack]:
     """Load cells of one group with their tensors.
 
     Damage shows only when a file is read in full. The store then sets the file aside, and its cells are passed to `train` again."""
@@ -143,8 +136,8 @@ def load_stacks(
     raise _vanishing(missing, store)
 
 
-def _vanishing(cells: "Sequence[Cell]", store: "Store") -> StoreError:
-    fault = (
-        f"{len(cells)} cells ({cells[0].key}, ...) vanished from {store.root} again and again after they were trained"
+def _vanishing(cells: Sequence[Cell], store: Store) -> StoreError:
+    return StoreError(
+        f"{len(cells)} cells ({cells[0].key}, ...) vanished from {store.root} again and again after they were trained: something "
+        "removes or damages its files; mend that and run again"
     )
-    return StoreError(f"{fault}: something removes or damages its files; mend that and run again")

@@ -9,7 +9,6 @@ such as a missing package.
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -23,19 +22,16 @@ from rankfall.run.guards import Unproved, check_job
 from rankfall.run.jobs.cells import Datasets, dataset_of, shape_of, stack_data
 from rankfall.run.jobs.engine import machine_of
 from rankfall.run.jobs.processor import processor
-from rankfall.run.plan.cell import digest
+from rankfall.run.plan.cell import Cell, digest
 from rankfall.run.plan.engines import MACHINE, MACHINE_GPU, MACHINES, check_installed
+from rankfall.run.store import Store
 from rankfall.sources.fingerprint import Sources
 from rankfall.tasks._dataset import Dataset
 from rankfall.train.data import Data, steps_per_epoch
+from rankfall.train.objectives._base import Samples
 from rankfall.train.recipe import make_draw
 from rankfall.trial.candidate import MOST_SYMBOLS, Drawn, Refused, Surroundings, longest
 from rankfall.trial.kinds import KINDS, try_component
-
-if TYPE_CHECKING:
-    from rankfall.run.plan.cell import Cell
-    from rankfall.run.store import Store
-    from rankfall.train.objectives._base import Samples
 
 SLOW = 0.1  # seconds per call above which the component is reported as slow
 Note = Callable[[str], None]
@@ -43,7 +39,7 @@ Subject = tuple[str, Component, Surroundings]  # kind, component, and the networ
 
 
 def check_cells(
-    cells: "Sequence[Cell]", store: "Store", device: torch.device, note: Note, datasets: Datasets
+    cells: Sequence[Cell], store: Store, device: torch.device, note: Note, datasets: Datasets
 ) -> dict[str, str]:
     """Return cell key -> reason for the cells that cannot be trained.
 
@@ -58,7 +54,7 @@ def check_cells(
     return refused
 
 
-def check_engines(cells: "Sequence[Cell]", device: torch.device) -> None:
+def check_engines(cells: Sequence[Cell], device: torch.device) -> None:
     """Compile the kernels of these cells' engines; raise if an engine cannot run here.
 
     A GPU may be missing in a measuring job, which retrains lost cells."""
@@ -78,10 +74,9 @@ def check_engines(cells: "Sequence[Cell]", device: torch.device) -> None:
 class ComponentChecks:
     """The checks of components in one job."""
 
-    def __init__(self, store: "Store", note: Note) -> None:
+    def __init__(self, store: Store, note: Note) -> None:
         self.store, self.note, self.sources = store, note, Sources()
         self.trial_code = self.sources.fingerprint(["rankfall.trial.kinds"])
-        self.reasons: dict[str, str] = {}  # key -> the error that refuses the component, or an empty text
         self.drawn: dict[Component, Drawn] = {}  # task -> data that the job drew before its trial
 
     def find_refusals(self, subjects: Iterable[Subject]) -> dict[Subject, str]:
@@ -89,16 +84,14 @@ class ComponentChecks:
         modules = {subject: components.module_of(subject[0], subject[1]) for subject in subjects}
         code = {module: self.sources.fingerprint([module]) for module in modules.values()}
         keys = {subject: self.key_of(*subject, code[module]) for subject, module in modules.items()}
-        new = {key: subject for subject, key in keys.items() if key not in self.reasons}
-        missing = {key: subject for key, subject in new.items() if not self.store.has_passed(key)}
+        missing = {key: subject for subject, key in keys.items() if not self.store.has_passed(key)}
         reasons = {key: self.judge(*subject) for key, subject in missing.items()}
         if missing:
             check_job()  # first: an edit in progress may be the cause of a refusal
         for key, (kind, component, _) in missing.items():
             if not reasons[key]:
                 self.store.keep_trial(key, {"kind": kind, "name": component.name})
-        self.reasons |= dict.fromkeys(new, "") | reasons
-        return {subject: self.reasons[key] for subject, key in keys.items()}
+        return {subject: reasons.get(key, "") for subject, key in keys.items()}
 
     def key_of(self, kind: str, component: Component, setting: Surroundings, code: str) -> str:
         """Return the key under which the store keeps a passed trial."""
@@ -118,7 +111,7 @@ class ComponentChecks:
         return ""
 
 
-def find_refused_cells(cells: "Sequence[Cell]", store: "Store", note: Note, datasets: Datasets) -> dict[str, str]:
+def find_refused_cells(cells: Sequence[Cell], store: Store, note: Note, datasets: Datasets) -> dict[str, str]:
     """Return cell key -> reason for the cells with a component that cannot be used.
 
     Tasks are tried first, since the data give the sizes for the trials of the other components."""
@@ -151,7 +144,7 @@ def find_refused_cells(cells: "Sequence[Cell]", store: "Store", note: Note, data
     return refused
 
 
-def setting_of(cell: "Cell", shape: Shape) -> Surroundings:
+def setting_of(cell: Cell, shape: Shape) -> Surroundings:
     """Return the sizes of a cell's network, with long sequences and large vocabularies reduced to save time."""
     a = cell.architecture
     sentinels = components.describe("sentinels", a.sentinels.name)
@@ -175,7 +168,7 @@ def setting_of(cell: "Cell", shape: Shape) -> Surroundings:
     )
 
 
-def refuse_parts(measure: Component, store: "Store", note: Note) -> None:
+def refuse_parts(measure: Component, store: Store, note: Note) -> None:
     """Raise if a measure that builds networks has an option that names a component which cannot be used.
 
     Its fact PARTS maps options to the kinds of component that they name."""
@@ -191,7 +184,7 @@ def refuse_parts(measure: Component, store: "Store", note: Note) -> None:
 
 
 def check_agreement(
-    cell: "Cell", store: "Store", device: torch.device, note: Note, datasets: Datasets | None = None
+    cell: Cell, store: Store, device: torch.device, note: Note, datasets: Datasets | None = None
 ) -> None:
     """Raise if the machine's numbers for a cell's step differ from autograd's. `note` takes comparisons that could not be made."""
     from rankfall.train.machine.agreement import disagreement  # requires numba, an optional dependency
@@ -231,7 +224,7 @@ def check_agreement(
     store.keep_trial(key, {"kind": "agreement", "name": title})
 
 
-def ends_of_epoch(cell: "Cell", data: Data) -> "list[Samples]":
+def ends_of_epoch(cell: Cell, data: Data) -> list[Samples]:
     """Return the first batch of the first epoch for two members.
 
     Add the last batch if it is smaller, or if the objective draws something for each batch."""

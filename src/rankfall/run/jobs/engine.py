@@ -22,13 +22,13 @@ from torch import Tensor
 
 from rankfall.errors import RankfallError, describe_error, frames_of_users
 from rankfall.run.guards import check_files
+from rankfall.run.plan.cell import Cell
 from rankfall.run.plan.cost import member_megabytes
 from rankfall.run.plan.engines import MACHINE_GPU
+from rankfall.run.store import Store
 from rankfall.train.loop import add_prefix, strip_prefix
 
 if TYPE_CHECKING:
-    from rankfall.run.plan.cell import Cell
-    from rankfall.run.store import Store
     from rankfall.train.machine.engine import Machined
 
 INTERRUPTED = 75  # exit code after a checkpoint on a signal (EX_TEMPFAIL): a rerun of the job resumes
@@ -55,7 +55,7 @@ class Settings:
 class StackCheckpoint:
     """A checkpoint of a stack, saved on a timer, and at once if a signal asks to stop. Its parts have names and follow one another."""
 
-    def __init__(self, store: "Store", keys: Sequence[str], interval: float, stopped: Stopped) -> None:
+    def __init__(self, store: Store, keys: Sequence[str], interval: float, stopped: Stopped) -> None:
         self.store, self.interval, self.stopped = store, interval, stopped
         self.identity, self.keys = stack_id(keys), list(keys)
         self.parts: dict[str, Callable[[], Mapping[str, Tensor]]] | None = None  # None: not yet loaded
@@ -65,10 +65,8 @@ class StackCheckpoint:
     def load(self, name: str) -> Mapping[str, Tensor] | None:
         """Return the tensors of this part in the last checkpoint, if it exists."""
         if self.parts is None:
-            tensors, record = self.store.load_checkpoint(self.identity, self.keys) or (
-                {},
-                {"seconds": 0.0, "parts": []},
-            )
+            stored = self.store.load_checkpoint(self.identity, self.keys)
+            tensors, record = stored or ({}, {"seconds": 0.0, "parts": []})
             self.before = record["seconds"]
             self.parts = {part: partial(strip_prefix, part, tensors) for part in record["parts"]}
         return self.parts[name]() if name in self.parts else None
@@ -102,7 +100,7 @@ def raise_if_stopped(stopped: Stopped) -> None:
         raise Interrupted(f"{reason} between stacks")
 
 
-def stacks(cells: "Sequence[Cell]", most: "int | Callable[[Cell], int]") -> "Iterator[list[Cell]]":
+def stacks(cells: Sequence[Cell], most: int | Callable[[Cell], int]) -> Iterator[list[Cell]]:
     """Yield the cells in stacks of at most a fixed size. The division depends only on that size and the cells."""
     for _, group in groupby(sorted(cells, key=lambda cell: (cell.group, cell.seed, cell.key)), lambda cell: cell.group):
         members = list(group)
@@ -111,7 +109,7 @@ def stacks(cells: "Sequence[Cell]", most: "int | Callable[[Cell], int]") -> "Ite
             yield members[start : start + size]
 
 
-def members_at_once(cell: "Cell", settings: Settings) -> int:
+def members_at_once(cell: Cell, settings: Settings) -> int:
     """Return how many cells of the group are trained at once: as many as the configuration allows and, on a GPU, its free memory holds.
 
     The latter number is a power of two, so that a restarted job with slightly less memory has the same stacks and finds their checkpoints.

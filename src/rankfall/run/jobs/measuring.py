@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from torch import Tensor
 
 from rankfall import components
 from rankfall.disk import StoreError
@@ -30,40 +32,34 @@ from rankfall.run.jobs.progress import Progress
 from rankfall.run.jobs.row_keeper import KeptItems, keep_rows
 from rankfall.run.jobs.training import TrainingWork
 from rankfall.run.jobs.workers import Workers, read_stacks
-from rankfall.run.store import join
+from rankfall.run.plan import MeasurePlan, Plan
+from rankfall.run.plan.cell import Cell
+from rankfall.run.store import Store, join
+from rankfall.tasks._dataset import Dataset
+from rankfall.train.loop import Checkpoint
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from rankfall.run.plan import MeasurePlan, Plan
-    from rankfall.run.plan.cell import Cell
-    from rankfall.run.store import Store
-    from rankfall.tasks._dataset import Dataset
-    from rankfall.train.loop import Checkpoint
-
-
-Input = tuple["dict[str, Tensor]", "Dataset"]  # the weights (1, ...) and data of a cell
+Input = tuple[dict[str, Tensor], Dataset]  # the weights (1, ...) and data of a cell
 
 
 @dataclass(frozen=True)
 class MeasuringWork:
     """The work of a measuring job, which measures a cell at a time."""
 
-    plan: "Plan"
-    measure: "MeasurePlan"
-    store: "Store"
+    plan: Plan
+    measure: MeasurePlan
+    store: Store
     settings: Settings
     stopped: Stopped
     inputs: dict[str, Input] = field(default_factory=dict)  # cell key -> inputs that are read and not yet used
 
-    def key(self, cell: "Cell") -> str:
+    def key(self, cell: Cell) -> str:
         """Return the key under which the rows of a cell are stored."""
         return self.plan.measure_key(self.measure.name, cell)
 
     def checkpoint(self, key: str) -> StackCheckpoint:
         return StackCheckpoint(self.store, [key], self.settings.checkpoint_seconds, self.stopped)
 
-    def measure_or_raise(self, cell: "Cell") -> Rows:
+    def measure_or_raise(self, cell: Cell) -> Rows:
         """Measure a cell, and raise an error that names it if the measure fails."""
         raise_if_stopped(self.stopped)
         try:
@@ -76,7 +72,7 @@ class MeasuringWork:
             fault = f"measure {self.measure.name} fails at {cell.title}: {describe_failure(error)}"
             raise RankfallError(f"{fault}; what was measured before is kept") from error
 
-    def measure_cell(self, cell: "Cell", checkpoint: "Checkpoint") -> Rows:
+    def measure_cell(self, cell: Cell, checkpoint: Checkpoint) -> Rows:
         """Return the rows of a cell, with the name of the processor."""
         weights, dataset = self.inputs.pop(cell.key) if cell.key in self.inputs else self.read([cell])[cell.key]
         data = stack_data([cell], [dataset], self.settings.device)
@@ -89,7 +85,7 @@ class MeasuringWork:
         columns = {"processor": processor_of(self.settings.device)}
         return [row | columns for row in rows]
 
-    def read(self, cells: "list[Cell]") -> dict[str, Input]:
+    def read(self, cells: list[Cell]) -> dict[str, Input]:
         """Return cell key -> weights (1, ...) and data, for cells of one group. A file that several cells share is read once."""
         tensors, _ = join(load_stacks(cells, self.store, self.train), [cell.key for cell in cells])
         weights = {name: value.split(1) for name, value in tensors.items() if not name.startswith("history.")}
@@ -99,13 +95,13 @@ class MeasuringWork:
             for index, cell in enumerate(cells)
         }
 
-    def train(self, cells: "Sequence[Cell]") -> None:
+    def train(self, cells: Sequence[Cell]) -> None:
         """Train cells again that were lost or damaged after their training job."""
         settings = replace(self.settings, workers=1)
         TrainingWork(self.store, settings, Progress(), self.plan.origin).train_cells(cells)
 
 
-def measure_cells(cells: "Sequence[Cell]", job: MeasuringWork) -> Rows:
+def measure_cells(cells: Sequence[Cell], job: MeasuringWork) -> Rows:
     """Return the rows of all cells, with the columns that describe each cell. A cell that is not done has one row with the reason."""
     records = find_records(cells, job.store, job.train)
     done = [cell for cell in cells if records[cell.key].status == "done"]
@@ -132,24 +128,19 @@ def measure_cells(cells: "Sequence[Cell]", job: MeasuringWork) -> Rows:
 
 def require_rows(result: Any) -> Rows:
     """Return what a measure returns as rows; raise an error if it is anything else."""
-    if result is None:
-        raise TypeError("it returns None where a list of rows is expected; a `return` may be missing")
-    rows = list(result)  # a measure may also yield its rows
-    if isinstance(result, Mapping) or not all(isinstance(row, Mapping) for row in rows):
-        kind = type(result).__name__
-        raise RankfallError(
-            f"it returns a {kind} that is no list of dicts; a measure returns a list of rows, each a dict"
-        )
+    rows = None if result is None or isinstance(result, Mapping) else list(result)  # a measure may also yield its rows
+    if rows is None or not all(isinstance(row, Mapping) for row in rows):
+        raise RankfallError(f"it returns {type(result).__name__}; a measure returns a list of rows, each a dict")
     return rows
 
 
-def measure_as_worker(cells: "Sequence[Cell]", job: MeasuringWork) -> None:
+def measure_as_worker(cells: Sequence[Cell], job: MeasuringWork) -> None:
     """Measure the cells that a job sends."""
     for together, done, total in read_stacks(cells):
         measure_missing(together, job, done, total)
 
 
-def measure_missing(cells: "Sequence[Cell]", job: MeasuringWork, done: int, total: int) -> dict[str, Rows]:
+def measure_missing(cells: Sequence[Cell], job: MeasuringWork, done: int, total: int) -> dict[str, Rows]:
     """Return measure key -> rows. They are saved regularly, and also when the job ends early.
 
     `done` is the number of cells that the whole job measured before, `total` the number of all its missing cells."""

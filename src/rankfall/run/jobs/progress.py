@@ -6,15 +6,12 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rankfall.errors import RankfallError
+from rankfall.run.plan.cell import Cell
 from rankfall.train.device import waits
 from rankfall.train.loop import TrainingHistory, is_count
-
-if TYPE_CHECKING:
-    from rankfall.run.plan.cell import Cell
-    from rankfall.train.members import Members
+from rankfall.train.members import Members
 
 PERIOD = 10.0  # seconds between two lines
 
@@ -31,12 +28,12 @@ class Progress:
         self.started = self.noted = time.monotonic()
         self.note(f"{total} cells: {in_store} in store, {total - in_store} to train")
 
-    def begin_stack(self, members: "Members", steps_per_epoch: int, epochs: int) -> None:
+    def begin_stack(self, members: Members, steps_per_epoch: int, epochs: int) -> None:
         self.steps_per_epoch, self.total_steps = steps_per_epoch, steps_per_epoch * epochs
         self.stack_started, self.stack_first = time.monotonic(), members.step_count
         self.loss = ""
 
-    def step(self, members: "Members", history: "TrainingHistory") -> None:
+    def step(self, members: Members, history: TrainingHistory) -> None:
         now, step = time.monotonic(), members.step_count
         ended, due = step % self.steps_per_epoch == 0, now - self.noted >= PERIOD
         # On a GPU, training waits at the end of an epoch anyway, and nowhere else.
@@ -61,7 +58,7 @@ class Progress:
         self.note(f"{self.done}/{self.total} cells in store after {time.monotonic() - self.started:.1f} s")
 
 
-def range_of_loss(members: "Members", history: "TrainingHistory", steps_per_epoch: int) -> str:
+def range_of_loss(members: Members, history: TrainingHistory, steps_per_epoch: int) -> str:
     """Return the lowest and the highest loss of the members' current epoch, as text."""
     loss = history.mean("train", "loss", (members.step_count - 1) // steps_per_epoch)
     low, high = float(loss.nan_to_num(float("inf")).min()), float(loss.nan_to_num(0.0).max())
@@ -71,7 +68,7 @@ def range_of_loss(members: "Members", history: "TrainingHistory", steps_per_epoc
 class Curves:
     """Event files of the cells of a stack, one folder a cell. Without a `folder` nothing is written."""
 
-    def __init__(self, folder: Path | None, cells: "Sequence[Cell]", epoch: int) -> None:
+    def __init__(self, folder: Path | None, cells: Sequence[Cell], epoch: int) -> None:
         self.writers = []
         self.epoch = epoch  # epochs that are written, by this job or before an interruption
         if folder is None:

@@ -32,16 +32,15 @@ from rankfall.report.schema import CELL_COLUMNS, schema
 from rankfall.run.guards import Unproved, check_job, restrict_reads
 from rankfall.run.jobs.engine import stack_id
 from rankfall.run.keys import files_of
-from rankfall.run.plan.cell import digest
+from rankfall.run.plan import MeasurePlan
+from rankfall.run.plan.cell import Cell, digest
+from rankfall.run.store import Store
 from rankfall.run.store.rows import ITEMS
 from rankfall.sources.fingerprint import Sources
 from rankfall.trial.candidate import Candidate, Refused
 
 if TYPE_CHECKING:
     from rankfall.run.jobs.measuring import MeasuringWork
-    from rankfall.run.plan import MeasurePlan
-    from rankfall.run.plan.cell import Cell
-    from rankfall.run.store import Store
 
 REMEDY = "draw random numbers from context.stream, and keep nothing between calls"
 
@@ -55,7 +54,7 @@ class RowKeeper:
         self.unsaved: dict[str, Rows] = {}
         self.repeats, self.saved = Repeats(job), time.monotonic()
 
-    def add(self, key: str, cell: "Cell", rows: Rows) -> None:
+    def add(self, key: str, cell: Cell, rows: Rows) -> None:
         """Add the rows of a cell, and save all unsaved rows if the time has come."""
         check_numbers(cell, rows, self.job)
         self.unsaved[key] = rows
@@ -92,7 +91,7 @@ def keep_rows(job: "MeasuringWork", done: int, total: int) -> Iterator[RowKeeper
             keeper.save()
 
 
-def check_numbers(cell: "Cell", rows: Rows, job: "MeasuringWork") -> None:
+def check_numbers(cell: Cell, rows: Rows, job: "MeasuringWork") -> None:
     """Raise if rows of a cell do not fit their table. The check is for each cell, so that the message can name the cell."""
     name, table = job.measure.name, schema(job.measure.table)
     taken = {column.name for column in CELL_COLUMNS} - {"processor"} if table.inferred else set()
@@ -104,11 +103,8 @@ def check_numbers(cell: "Cell", rows: Rows, job: "MeasuringWork") -> None:
         conform(job.measure.table, [cell_columns(cell, {"status": "done"}) | row for row in rows])
     except RankfallError as error:
         marked = re.search(r"column '(\w+)' has a NaN", str(error))
-        fix = (
-            f"\nfix: declare `{marked[1]} float nan` in its columns, or give None there and declare `float?`"
-            if marked
-            else ""
-        )
+        fix = "\nfix: declare `{} float nan` in its columns, or give None there and declare `float?`"
+        fix = fix.format(marked[1]) if marked else ""
         raise RankfallError(f"measure {name}, {cell.title}: its rows are not kept: {error}{fix}") from None
 
 
@@ -121,7 +117,7 @@ class Repeats:
         self.over = self.store.has_passed(self.key)
         self.seen: list[tuple[Cell, Rows]] = []  # the first two cells
 
-    def take(self, cell: "Cell", rows: Rows) -> None:
+    def take(self, cell: Cell, rows: Rows) -> None:
         """Take the rows of a cell that was just measured. The trial runs after the second cell of a job."""
         if len(self.seen) < 2:
             self.seen.append((cell, rows))
@@ -167,7 +163,7 @@ def first_difference(before: Rows, after: Rows) -> str:
 class KeptItems:
     """The stored rows of a measure's items, a `RowCache`, in a job with fixed keys."""
 
-    def __init__(self, measure: "MeasurePlan", store: "Store") -> None:
+    def __init__(self, measure: MeasurePlan, store: Store) -> None:
         self.measure, self.store, self.sources = measure, store, Sources()
         self.name = measure.component.name + ITEMS
         self.codes: dict[tuple[str, Component], dict[str, str]] = {}

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -30,20 +30,17 @@ from rankfall.run.jobs.engine import (
     stop_signals,
 )
 from rankfall.run.jobs.processor import describe_machine, peak_megabytes
-from rankfall.run.jobs.progress import Curves
+from rankfall.run.jobs.progress import Curves, Progress
 from rankfall.run.jobs.workers import Workers, read_stacks
+from rankfall.run.plan.cell import Cell
 from rankfall.run.plan.engines import MACHINES, PLAIN
+from rankfall.run.store import Store
 from rankfall.tasks._dataset import TEST, TRAIN
 from rankfall.train import recipe
 from rankfall.train.data import steps_per_epoch
 from rankfall.train.device import separate_large_blocks
 from rankfall.train.loop import StepClock, TrainingHistory, add_prefix, evaluate, fit, means_of, restore, state_of
 from rankfall.train.members import DIVERGED, RUNNING, STOPPED, Members
-
-if TYPE_CHECKING:
-    from rankfall.run.jobs.progress import Progress
-    from rankfall.run.plan.cell import Cell
-    from rankfall.run.store import Store
 
 TRAINING = "training"  # the only part of a stack's checkpoint
 
@@ -54,15 +51,15 @@ class TrainingWork:
 
     A stack that fails is halved until a failing cell is alone. `origin` returns the columns of a record on a cell's origin."""
 
-    store: "Store"
+    store: Store
     settings: Settings
-    progress: "Progress"
-    origin: "Callable[[Cell], dict[str, Any]]"
+    progress: Progress
+    origin: Callable[[Cell], dict[str, Any]]
     stopped: Stopped = lambda: None
     datasets: Datasets = field(default_factory=dict)  # data that the checks read
     untraced: set[str] = field(default_factory=set)  # groups that are planned for the machine, which cannot trace them
 
-    def train_cells(self, cells: "Sequence[Cell]") -> None:
+    def train_cells(self, cells: Sequence[Cell]) -> None:
         """Train the missing cells, so that the store has every cell as done, diverged or failed.
 
         A cell whose component cannot be used is failed, with the reason."""
@@ -85,14 +82,14 @@ class TrainingWork:
                     self.train(stack)
         progress.end()
 
-    def serve(self, cells: "Sequence[Cell]") -> None:
+    def serve(self, cells: Sequence[Cell]) -> None:
         """Train, as a worker, the stacks that a job sends. The job has checked their components."""
         with stop_signals(worker=True) as self.stopped:
             check_engines(cells, self.settings.device)
             for stack, self.progress.done, self.progress.total in read_stacks(cells):
                 self.train(stack)
 
-    def train(self, cells: "list[Cell]") -> None:
+    def train(self, cells: list[Cell]) -> None:
         """Train and store a stack. If it fails, store a single cell as failed, or train the halves of a larger stack."""
         raise_if_stopped(self.stopped)
         began = time.monotonic()
@@ -116,7 +113,7 @@ class TrainingWork:
         self.train(cells[: len(cells) // 2])
         self.train(cells[len(cells) // 2 :])
 
-    def train_by_engine(self, cells: "list[Cell]") -> None:
+    def train_by_engine(self, cells: list[Cell]) -> None:
         """Train a stack by the planned engine, or by autograd if the machine cannot trace it.
 
         The choice is the same on any computer, since it depends on the code alone."""
@@ -136,14 +133,14 @@ class TrainingWork:
             self.store.drop_checkpoint(stack_id(cell.key for cell in cells))
         train_stack(cells, PLAIN, self)
 
-    def save_failed(self, cells: "list[Cell]", reasons: list[str], seconds: float) -> None:
+    def save_failed(self, cells: list[Cell], reasons: list[str], seconds: float) -> None:
         """Store cells of one group as failed, with the reasons."""
         about = {**describe_machine(torch.device("cpu")), "status": "failed", "seconds": seconds}
         records = [{**self.origin(cell), **about, "reason": reason} for cell, reason in zip(cells, reasons)]
         self.store.save_stack(cells[0].group, [cell.key for cell in cells], {"none": torch.zeros(len(cells))}, records)
 
 
-def train_stack(cells: "list[Cell]", engine: str, job: TrainingWork) -> None:
+def train_stack(cells: list[Cell], engine: str, job: TrainingWork) -> None:
     """Train cells of one group from the beginning or from their checkpoint, evaluate and store them."""
     first, training, device, progress = cells[0], cells[0].training, job.settings.device, job.progress
     # Data and networks before the first step.

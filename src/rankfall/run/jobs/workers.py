@@ -16,16 +16,13 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING
 
 import torch
 
 from rankfall.errors import RankfallError
 from rankfall.run.forks.client import ADDRESS
 from rankfall.run.jobs.engine import Settings, Stopped, raise_if_stopped, visible_gpus
-
-if TYPE_CHECKING:
-    from rankfall.run.plan.cell import Cell
+from rankfall.run.plan.cell import Cell
 
 WAIT = 0.2  # seconds between two checks for signals
 FINISHED = "finished\n"  # answer of a worker
@@ -52,7 +49,7 @@ class Workers:
         self.code = 0  # exit code of a worker that reported an error
         self.ending = False  # whether no further stack is started
 
-    def compute(self, stacks: "Sequence[Sequence[Cell]]") -> None:
+    def compute(self, stacks: Sequence[Sequence[Cell]]) -> None:
         """Compute all stacks.
 
         Pass a signal on to the workers and raise `Interrupted`. Raise an error if a worker was killed. Exit with the code of a worker that
@@ -129,7 +126,7 @@ class Workers:
         return code
 
 
-def read_stacks(cells: "Sequence[Cell]") -> "Iterator[tuple[list[Cell], int, int]]":
+def read_stacks(cells: Sequence[Cell]) -> Iterator[tuple[list[Cell], int, int]]:
     """Yield, in a worker, the stacks that its job sends, with the job's numbers of finished and of all cells.
 
     A request for the next stack tells the job that the last one is finished. Standard output goes to the log, since components may

@@ -1,16 +1,16 @@
 """Build the plan: cells with their keys, in shards, and measures, tables and figures with their fingerprints."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from rankfall import components
-from rankfall.report.claim import check_claims, claims
+from rankfall.report.claim import check_claims
 from rankfall.report.quantities import set_user_quantities
-from rankfall.run.config.looks import check_colours, check_labels
+from rankfall.run.config.looks import check_looks
 from rankfall.run.config.match import parse_filter
 from rankfall.run.config.problems import problem
 from rankfall.run.config.types import Config, parse, read
@@ -85,20 +85,17 @@ def make_plan(source: Mapping[str, Any] | str | Path) -> Plan:
     parsed = parse(read(source))
     sources = components.prepare_descriptions(components_named_by(parsed))
     config = resolve_config(parsed)
-    labels, colours = check_labels(parsed), check_colours(parsed)
+    labels, colours = check_looks(parsed)
     entries = EntryPlans(config, sources)
     set_user_quantities(entries.modules)  # planning makes the users' quantities of the plan available
     measures = {name: entries.measure(name) for name in config.measures}
     if entries.modules:
         check_declarations(entries.modules, entries.tables)
-    decides = any(measure.component.name == CLAIMS for measure in measures.values())
-    known_claims = [claim.name for claim in check_claims()] if decides else None
     figures = {name: entries.figure(name) for name in config.figures}
+    _check_claims(measures, figures)
     filters = {name: entry.cells for name, entry in config.measures.items()}
     cells = make_cells(Grid(config).series(), config.compute, sources, _costs(measures, filters))
     selected, left_out = select(measures, filters, cells)
-    for section, planned in (("measures", measures.values()), ("figures", figures.values())):
-        _check_claim_names(section, planned, known_claims)
     series = list(alike(cells)) if figures else []
     for figure in figures.values():
         check_figure_options(figure, measures.values(), series, selected)
@@ -117,13 +114,14 @@ def _costs(measures: Mapping[str, MeasurePlan], filters: Mapping[str, Mapping[st
     ]
 
 
-def _check_claim_names(section: str, planned: Iterable[FigurePlan], known: list[str] | None) -> None:
-    """Raise if an option names a claim that does not exist. `known`: the names of all claims, if they are loaded already."""
-    for entry in planned:
-        if "claims" in entry.options and entry.component.name in (CLAIMS, EVIDENCE):
-            known = [claim.name for claim in claims()] if known is None else known
-            for name in entry.options["claims"]:
+def _check_claims(measures: Mapping[str, MeasurePlan], figures: Mapping[str, FigurePlan]) -> None:
+    """Raise if claims are decided, and one of them cannot be read, or an option names one that does not exist."""
+    if all(measure.component.name != CLAIMS for measure in measures.values()):
+        return
+    known = [claim.name for claim in check_claims()]
+    for section, planned in (("measures", measures), ("figures", figures)):
+        for entry in planned.values():
+            for name in entry.options.get("claims", ()) if entry.component.name in (CLAIMS, EVIDENCE) else ():
                 if name not in known:
-                    raise problem(
-                        f"{section}.{entry.name}.claims", f"{name!r} is not a claim", allowed=known, name=name
-                    )
+                    path = f"{section}.{entry.name}.claims"
+                    raise problem(path, f"{name!r} is not a claim", allowed=known, name=name)

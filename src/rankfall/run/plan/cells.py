@@ -78,12 +78,10 @@ class Drafts:
             if not both:
                 continue
             seed = next(seed for seed in series.seeds if seed in both)
-            description, other_description = describe_cell(series, seed), describe_cell(other, seed)
-            if (description, series.origin) != (
-                other_description,
-                other.origin,
-            ) or series.architecture is other.architecture:
-                fault = f"{description} is already made by {other.origin} as {other_description}"
+            first, second = describe_cell(other, seed), describe_cell(series, seed)
+            distinct = (first, other.origin) != (second, series.origin)
+            if distinct or series.architecture is other.architecture:
+                fault = f"{second} is already made by {other.origin} as {first}"
                 raise problem(series.origin, fault, hint="take it out of one of them, or exclude it")
             series = drop_seeds(series, both)
         same.append(series)
@@ -174,7 +172,7 @@ def _shards(drafts: list[Draft], compute: Compute, costs: Sequence[Costs]) -> li
     """Return the (shard, seeds) of each draft.
 
     A shard is trained in one job and measured in one job per measure, so its size depends on the longest of these jobs."""
-    seconds: dict[str, dict[shard.Pack, float]] = {}  # by task
+    seconds: dict[str, dict[int, float]] = {}  # task -> place of a pack -> seconds
     packed = []
     for draft in drafts:
         slowest = _slowest(draft, costs)
@@ -201,15 +199,15 @@ def _slowest(draft: Draft, costs: Sequence[Costs]) -> dict[int, float]:
     return slowest
 
 
-def _packs(draft: Draft) -> Iterator[tuple[shard.Pack, list[int]]]:
-    """Yield the packs of a draft's sorted seeds."""
+def _packs(draft: Draft) -> Iterator[tuple[int, list[int]]]:
+    """Yield (place, seeds) of the packs of a draft's sorted seeds."""
     shared = draft.shared
     if shared.alone:
         for seed in draft.series.seeds:
-            yield shard.pack(spec_of(shared, seed), seed), [seed]
+            yield shard.place_of_pack(spec_of(shared, seed), seed), [seed]
         return
     for block, seeds in groupby(draft.series.seeds, lambda seed: seed // shard.SEEDS):
-        yield shard.pack(shared.group, block * shard.SEEDS), list(seeds)
+        yield shard.place_of_pack(shared.group, block * shard.SEEDS), list(seeds)
 
 
 def spec_of(shared: Shared, seed: int) -> str:

@@ -17,6 +17,7 @@ from annotated_types import Gt
 
 from rankfall import components
 from rankfall.design import Architecture, Task, Training
+from rankfall.run.config.rules import lengths
 
 CALL = {"plain": 2.0e-4, "machine": 4.0e-5, "machine_gpu": 4.0e-6}  # seconds per layer and step, by engine
 RATE = {"plain": 6.0e10, "machine": 8.0e10, "machine_gpu": 8.0e12}  # operations per second
@@ -149,7 +150,8 @@ def member_megabytes(task: Task, architecture: Architecture, training: Training)
     trained, evaluated = (min(batch, samples) * length for batch in (training.batch, EVALUATED))
     answers = 0 if training.objective.name == "masked_tokens" else symbols(task)[1]
     evaluation = evaluated * (AT_ONCE * token(length) + 2 * answers)
-    for tested_length in longer(task, length):  # as many tokens as at the trained length, in fewer samples
+    tested = lengths(components.facts_of("task", task.task.name), task.task.options)
+    for tested_length in (n for n in tested if n > length):  # as many tokens as at that length, in fewer samples
         tested_tokens = max(tested_length, min(EVALUATED, _size(task, "test", samples)) * length)
         evaluation = max(evaluation, tested_tokens * (AT_ONCE * token(tested_length) + 2 * answers))
     if not training.epochs:
@@ -163,14 +165,6 @@ def sizes(task: Task) -> tuple[int, int]:
     """Return the number of training samples and the tokens of a sample, from options or the task's facts."""
     tokens = components.facts_of("task", task.task.name).get("TOKENS")
     return _size(task, "train", SAMPLES), tokens or _size(task, "length", 0) or _size(task, "points", LENGTH)
-
-
-def longer(task: Task, length: int) -> list[int]:
-    """Return the lengths beyond the trained length at which a task is tested, from the options that its LENGTHS names."""
-    names = components.facts_of("task", task.task.name).get("LENGTHS", ())
-    values = [task.task.options.get(name) for name in names]
-    lengths = [n for value in values for n in (value if isinstance(value, list | tuple) else [value])]
-    return [n for n in lengths if type(n) is int and n > length]
 
 
 def symbols(task: Task) -> tuple[int, int]:

@@ -99,7 +99,9 @@ def engines(
             continue
         designs = cell.task, cell.architecture, cell.training
         if designs not in reasons:
-            reasons[designs] = why_plain(cell, compute)
+            slow = refusal(compute.device, *designs) or why_slower(compute, cell.architecture)
+            asked = f"asked for by compute.engine: {compute.engine}; without it a faster engine computes them"
+            reasons[designs] = "" if cell.engine in MACHINES else slow or asked
         engine, reason = cell.engine, reasons[designs]
         if engine in MACHINES and trained is not None:
             if cell.key not in trained:
@@ -108,16 +110,6 @@ def engines(
                 engine, reason = PLAIN, UNTRACED
         counts.setdefault((engine, reason), Counter())[cell.architecture.name] += 1
     return counts
-
-
-def why_plain(cell: Cell, compute: Compute) -> str:
-    """Return why the machine does not train a cell; an empty text if it does."""
-    if cell.engine in MACHINES:
-        return ""
-    reason = refusal(compute.device, cell.task, cell.architecture, cell.training) or why_slower(
-        compute, cell.architecture
-    )
-    return reason or f"asked for by compute.engine: {compute.engine}; without it a faster engine computes them"
 
 
 def check_installed(engines: Iterable[str]) -> None:

@@ -9,7 +9,7 @@ that every network diverges.
 """
 
 from collections.abc import Container, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rankfall.errors import RankfallError, describe_error
 from rankfall.filters import as_list, matches_in_table, parts
@@ -23,9 +23,7 @@ from rankfall.report.schema import CELL_COLUMNS, schema
 from rankfall.run.config.options import description
 from rankfall.run.config.problems import problem, show_value
 from rankfall.run.plan.cell import Alike
-
-if TYPE_CHECKING:
-    from rankfall.run.plan.build import FigurePlan, MeasurePlan
+from rankfall.run.plan.entries import FigurePlan, MeasurePlan
 
 # Option -> column of cells whose values it names. In this order, each option narrows the choice of the next.
 OF_CELLS = {
@@ -46,7 +44,7 @@ LATE = ("key", "status", "reason")  # columns of cells that only a run can fill
 
 
 def check_figure_options(
-    figure: "FigurePlan",
+    figure: FigurePlan,
     measures: Iterable["MeasurePlan"],
     cells: list[Alike],
     selected: Mapping[str, frozenset[str]],
@@ -83,7 +81,7 @@ def _cells_with_rows(filling: set[frozenset[str]], cells: list[Alike]) -> list[A
     return [Alike(remaining) for remaining in measured if remaining]
 
 
-def _check_measured(path: str, option: str, values: list[Any], feeding: list["MeasurePlan"]) -> None:
+def _check_measured(path: str, option: str, values: list[Any], feeding: list[MeasurePlan]) -> None:
     """Raise if no measure has one of the values. If its option is null or empty, the measure decides when it runs."""
     names = {option, f"{option}s", option.removesuffix("s")}
     options = [value for measure in feeding for name, value in measure.options.items() if name in names]
@@ -127,13 +125,7 @@ def _narrow(path: str, column: str, groups: list[list[Any]], rows: list[Row]) ->
             fault = f"no cell that it could draw has {column} {' or '.join(map(_write_value, group))}"
             raise problem(path, fault, allowed=sorted(present) or ["nothing"], name=group[0])
         matching |= names
-    if column != "seed":
-        return [row for row, (value,) in zip(rows, cell_values) if str(value) in matching]
-    narrowed = (
-        (columns, series.with_seeds([seed for seed in series.seeds if str(seed) in matching]))
-        for columns, series in rows
-    )
-    return [(columns, series) for columns, series in narrowed if series.cells]
+    return [row for row, values in zip(rows, cell_values) if not matching.isdisjoint(map(str, values))]
 
 
 def _write_value(value: Any) -> str:

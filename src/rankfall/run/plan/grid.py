@@ -5,8 +5,9 @@ A combination is built, checked and compared once for all its seeds, so a millio
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
@@ -22,13 +23,14 @@ from rankfall.run.config.match import (
     find_unmatched,
     parse_filter,
     select_seeds,
+    spell,
     values,
 )
 from rankfall.run.config.options import check_plain, resolve
 from rankfall.run.config.problems import problem, show_value, translate, unknown_key
 from rankfall.run.config.rules import Rules
 from rankfall.run.config.types import Config, Crossing
-from rankfall.run.config.values import model_of
+from rankfall.run.config.values import Entry, model_of
 
 SECTIONS = {"task": "tasks", "architecture": "architectures", "training": "trainings"}
 
@@ -41,11 +43,6 @@ class Series(NamedTuple):
     training: Training
     seeds: Sequence[int]
     origin: str
-
-    @property
-    def seed(self) -> int:
-        """An invalid seed, since rules for components do not depend on it."""
-        return -1
 
 
 class Grid:
@@ -111,11 +108,9 @@ class Grid:
                 raise unknown_key(
                     path, axis, (*LABELS, "seed", *ARCHITECTURE, *TRAINING, "task.<option>", "exclude", "include")
                 )
-            for first, second in itertools.pairwise(
-                sorted(canonical(asdict(item) if isinstance(item, Component) else item) for item in checked[axis])
-            ):
-                if first == second:
-                    raise problem(where, f"{first} is there twice")
+            ((text, count),) = Counter(map(spell, checked[axis])).most_common(1)
+            if count > 1:
+                raise problem(where, f"{text} is there twice")
         return checked
 
     def label(self, axis: str, name: Any, path: str) -> str:
@@ -169,15 +164,19 @@ class Grid:
         return self.built[ident]
 
 
+def parts_of_entries(config: Config) -> Iterator[tuple[str, str, dict[str, tuple[str, Component]]]]:
+    """Yield section, name, and {field: (kind, component)} of each entry."""
+    for section in (*SECTIONS.values(), "measures", "figures"):
+        for name, entry in getattr(config, section).items():
+            kinds = parts(type(entry)) if section in SECTIONS.values() else {section[:-1]: section[:-1]}
+            named = {field: (kind, getattr(entry, field)) for field, kind in kinds.items()}
+            yield section, name, {field: part for field, part in named.items() if part[1] is not None}
+
+
 def components_named_by(config: Config) -> Iterator[tuple[str, str]]:
     """Yield (kind, name) for the components of all entries and axes."""
-    for section, kind in (("measures", "measure"), ("figures", "figure")):
-        yield from ((kind, entry.component.name) for entry in getattr(config, section).values())
-    for section in SECTIONS.values():
-        for design in getattr(config, section).values():
-            for field, kind in parts(type(design)).items():
-                if getattr(design, field) is not None:
-                    yield kind, getattr(design, field).name
+    for _, _, named in parts_of_entries(config):
+        yield from ((kind, component.name) for kind, component in named.values())
     kinds = {**parts(Architecture), **{f"training.{field}": kind for field, kind in parts(Training).items()}}
     for axes in [axes for entry in config.grid for axes in (entry.axes, *entry.include)]:
         for axis in axes.keys() & kinds.keys():
@@ -190,19 +189,15 @@ def components_named_by(config: Config) -> Iterator[tuple[str, str]]:
 def resolve_config(config: Config) -> Config:
     """Return the configuration with every component checked and its options complete."""
     change: dict[str, dict[str, Any]] = {}
-    for kind in ("measure", "figure"):
-        for name, entry in getattr(config, f"{kind}s").items():
-            resolved = {kind: resolve(kind, entry.component, f"{kind}s.{name}")}
-            change.setdefault(f"{kind}s", {})[name] = entry.model_copy(update=resolved)
-    for section in SECTIONS.values():
-        for name, design in getattr(config, section).items():
-            path = f"{section}.{name}"
-            resolved = {
-                field: resolve(kind, getattr(design, field), path if kind == "task" else f"{path}.{field}")
-                for field, kind in parts(type(design)).items()
-                if getattr(design, field) is not None
-            }
-            change.setdefault(section, {})[name] = replace(design, **resolved)
+    for section, name, named in parts_of_entries(config):
+        entry, path = getattr(config, section)[name], f"{section}.{name}"
+        several = section in ("architectures", "trainings")
+        resolved = {
+            field: resolve(kind, component, f"{path}.{field}" if several else path)
+            for field, (kind, component) in named.items()
+        }
+        whole = entry.model_copy(update=resolved) if isinstance(entry, Entry) else replace(entry, **resolved)
+        change.setdefault(section, {})[name] = whole
     return config.model_copy(update=change)
 
 

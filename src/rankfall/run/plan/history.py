@@ -6,7 +6,7 @@ its measured costs. Any other group has its modelled costs times the median rati
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, Field, ValidationError
 
 from rankfall.design import Architecture, Task, Training
-from rankfall.disk import describe_non_file
 from rankfall.run.config.problems import problem, translate
 from rankfall.run.plan import cost
 from rankfall.run.plan.cost import Cost
@@ -42,9 +41,6 @@ def read_history(path: str | None) -> History:
     """Read the file of measured costs. Without a path, return an empty history."""
     if path is None:
         return History(scale=1.0, groups={})
-    non_file = describe_non_file(path)
-    if non_file is not None:
-        raise problem(KEY, f"{path} is {non_file}, not a file")
     try:
         return History.model_validate_json(Path(path).read_bytes())
     except OSError as error:
@@ -57,31 +53,23 @@ def read_history(path: str | None) -> History:
 
 def measure_history(cells: "Iterable[Cell]", records: "Iterable[CellRecord]") -> dict[str, Any]:
     """Return the content of a file of measured costs, from the store's records of a plan's cells. Results of older code count too."""
-    seconds: dict[str, list[float]] = {}
-    megabytes: dict[str, int] = {}
-    stacks: dict[str, Counter[str]] = {}  # by group: the number of cells in each of its stacks
     known = {cell.spec: cell for cell in cells}
+    measured: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
-        stored = record.record
-        cell = known.get(str(stored.get("spec")))
-        if cell is None or not stored.get("seconds") or stored.get("status") == "failed":
-            continue
-        seconds.setdefault(cell.group, []).append(float(stored["seconds"]))
-        stacks.setdefault(cell.group, Counter())[str(stored.get("stack", cell.key))] += 1
-        if stored.get("megabytes"):
-            megabytes[cell.group] = max(megabytes.get(cell.group, 0), int(stored["megabytes"]))
+        cell = known.get(str(record.record.get("spec")))
+        if cell is not None and record.record.get("seconds") and record.record.get("status") != "failed":
+            measured.setdefault(cell.group, []).append(record.record)
     groups, ratios = {}, []
-    for cell in sorted(known.values(), key=lambda cell: (cell.group, cell.seed)):
-        if cell.group in seconds and cell.group not in groups:
-            typical = median(seconds[cell.group])
-            groups[cell.group] = {
-                "what": " / ".join(cell.labels) + f", depth {cell.architecture.depth}",
-                "cells": len(seconds[cell.group]),
-                "seconds": float(f"{typical:.3g}"),
-                "megabytes": megabytes.get(cell.group),
-                "members": max(stacks[cell.group].values()),
-            }
-            if cell.training.epochs:
-                modelled = cost.cell_seconds(cell.task, cell.architecture, cell.training, cell.engine)
-                ratios.append(typical / modelled)
+    firsts = {cell.group: cell for cell in sorted(known.values(), key=lambda cell: -cell.seed)}
+    for group, stored in sorted(measured.items()):
+        cell, typical = firsts[group], median(float(about["seconds"]) for about in stored)
+        groups[group] = {
+            "what": " / ".join(cell.labels) + f", depth {cell.architecture.depth}",
+            "cells": len(stored),
+            "seconds": float(f"{typical:.3g}"),
+            "megabytes": max((int(about["megabytes"]) for about in stored if about.get("megabytes")), default=None),
+            "members": max(Counter(about.get("stack", about["spec"]) for about in stored).values()),
+        }
+        if cell.training.epochs:
+            ratios.append(typical / cost.cell_seconds(cell.task, cell.architecture, cell.training, cell.engine))
     return {"scale": float(f"{median(ratios) if ratios else 1.0:.3g}"), "groups": groups}

@@ -9,16 +9,14 @@ import functools
 import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rankfall import components
 from rankfall.run.config.match import find_unmatched, parse_filter, select_seeds
 from rankfall.run.config.problems import problem, show_value
 from rankfall.run.config.rules import beyond, lengths, objection, task_facts
 from rankfall.run.plan.cell import Alike, Cell, alike
-
-if TYPE_CHECKING:
-    from rankfall.run.plan.build import MeasurePlan
+from rankfall.run.plan.entries import MeasurePlan
 
 HINT = "name the right cells in `cells`"
 
@@ -40,7 +38,7 @@ def select(
     return keys, {name: reasons for name, (_, reasons) in both.items() if reasons}
 
 
-def _cells_of(measure: "MeasurePlan", raw: dict[str, Any], cells: list[Alike]) -> tuple[list[Alike], Counter[str]]:
+def _cells_of(measure: MeasurePlan, raw: dict[str, Any], cells: list[Alike]) -> tuple[list[Alike], Counter[str]]:
     """Return the cells that a measure measures, and the reasons why it leaves out others, with their numbers."""
     path = f"measures.{measure.name}.cells"
     if measure.needs != "cells":
@@ -66,20 +64,12 @@ def _cells_of(measure: "MeasurePlan", raw: dict[str, Any], cells: list[Alike]) -
         else:
             reasons[reason] += len(series.cells)
     if not supported:
-        raise problem(path.removesuffix(".cells"), f"no cell of the grid can be measured: {_say_reasons(reasons)}")
+        why = "; ".join(f"{reason} ({count} cells)" for reason, count in reasons.most_common(2))
+        raise problem(path.removesuffix(".cells"), f"no cell of the grid can be measured: {why}")
     return supported, reasons
 
 
-def _say_reasons(reasons: Counter[str]) -> str:
-    """Describe why no cell is measured: the only reason, or the two most frequent ones with their numbers of cells."""
-    (most, _), *others = reasons.most_common()
-    if not others:
-        return most
-    text = "; ".join(f"{reason} ({count} of {reasons.total()} cells)" for reason, count in reasons.most_common(2))
-    return text if len(others) == 1 else f"{text}; and {len(others) - 1} more"
-
-
-def _objections(measure: "MeasurePlan", path: str) -> Callable[[Cell], str | None]:
+def _objections(measure: MeasurePlan, path: str) -> Callable[[Cell], str | None]:
     """Return a function that returns why the measure does not support a cell, or None if it does. No answer depends on the seed."""
     name, facts = measure.component.name, components.facts_of("measure", measure.component.name)
     facts_of, task_of = functools.cache(components.facts_of), functools.cache(lambda task: task_facts(task, path))
@@ -91,14 +81,14 @@ def _objections(measure: "MeasurePlan", path: str) -> Callable[[Cell], str | Non
             accepted = [accepted] if isinstance(accepted, str) else accepted
             if value not in accepted:
                 return f"measure {name!r} is for {' or '.join(accepted)}, but task {cell.task.name!r} has {value}"
-        return objection("measure", name, facts, cell, facts_of) or beyond(cell, measured_lengths)
+        return objection("measure", name, cell, facts_of) or beyond(cell, measured_lengths)
 
     return objection_to
 
 
 def _tell_apart(
-    first: "MeasurePlan",
-    second: "MeasurePlan",
+    first: MeasurePlan,
+    second: MeasurePlan,
     keys: frozenset[str],
     first_cells: list[Alike],
     second_cells: list[Alike],
@@ -116,11 +106,9 @@ def _tell_apart(
         return
     common = next((cell for series in second_cells for cell in series.cells if cell.key in keys), None)
     if common is not None:
-        fault = f"measures.{first.name} fills table {first.table!r} too, and both are for {' / '.join(common.labels)}"
+        fault = f"measures.{first.name} fills table {first.table!r} too, and both are for {common.title}"
         hint = "write one entry, or name different cells in `cells`"
-        raise problem(
-            f"measures.{second.name}", f"{fault}, depth {common.architecture.depth}, seed {common.seed}", hint=hint
-        )
+        raise problem(f"measures.{second.name}", fault, hint=hint)
     if first.component != second.component:
         _refuse_two_ways(
             first, second, [series.cells[0] for series in first_cells], [series.cells[0] for series in second_cells]
@@ -128,7 +116,7 @@ def _tell_apart(
 
 
 def _refuse_two_ways(
-    first: "MeasurePlan", second: "MeasurePlan", first_cells: list[Cell], second_cells: list[Cell]
+    first: MeasurePlan, second: MeasurePlan, first_cells: list[Cell], second_cells: list[Cell]
 ) -> None:
     """Raise if two entries measure networks of one setting with different options.
 
@@ -142,22 +130,17 @@ def _refuse_two_ways(
             for (other_rest, other_sizes), other in settings.items()
             if rest == other_rest and all(a == b or a is None or b is None for a, b in zip(sizes, other_sizes))
         )
-        mate = next(mates, None)
-        if mate is None:
-            continue
-        options = sorted({*first.options, *second.options})
-        differ = [name for name in options if first.options.get(name) != second.options.get(name)]
-        ways = " and ".join(
-            f"{name} {show_value(first.options.get(name))} and {show_value(second.options.get(name))}"
-            for name in differ
-        )
-        fault = (
-            f"measures.{first.name} fills table {first.table!r} too, and numbers of {' / '.join(cell.labels)}, depth "
-        )
-        fault += f"{cell.architecture.depth}, are compared with those of {' / '.join(mate.labels)}: of one setting, but measured in two "
-        fault += f"ways, {ways}"
-        hint = "give both the same options, or measure them in configurations of their own"
-        raise problem(f"measures.{second.name}", fault, hint=hint)
+        if mate := next(mates, None):
+            ways = [first.options, second.options]
+            differ = [name for name in sorted({*ways[0], *ways[1]}) if ways[0].get(name) != ways[1].get(name)]
+            values = (f"{name} {' and '.join(show_value(way.get(name)) for way in ways)}" for name in differ)
+            fault = (
+                f"measures.{first.name} fills table {first.table!r} too, and numbers of {' / '.join(cell.labels)}, depth "
+                f"{cell.architecture.depth}, are compared with those of {' / '.join(mate.labels)}: of one setting, but measured in two "
+                f"ways, {' and '.join(values)}"
+            )
+            hint = "give both the same options, or measure them in configurations of their own"
+            raise problem(f"measures.{second.name}", fault, hint=hint)
 
 
 def _setting_of(cell: Cell) -> tuple[Any, ...]:

@@ -14,7 +14,6 @@ New seeds are neighbours, so they are together in a few shards and touch no shar
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
-from typing import NamedTuple
 
 from rankfall.run.plan.cell import digest
 
@@ -24,37 +23,24 @@ MOST = 256  # shards of a task: with more, starting jobs costs more than their w
 WHOLE = "0"  # name of a task's only shard
 
 
-class Pack(NamedTuple):
-    """Cells that always stay together."""
-
-    block: int  # number of the block of SEEDS seeds
-    address: int  # hash of the group and the block
-
-    @property
-    def place(self) -> int:
-        """The position on the line that is cut into shards."""
-        return self.block << BITS | self.address
-
-
-def pack(group: str, seed: int) -> Pack:
-    """Return the pack of a seed's cell of a group."""
+def place_of_pack(group: str, seed: int) -> int:
+    """Return the place of the pack of a seed's cell of a group: its block of SEEDS seeds, then the hash of group and block."""
     block = seed // SEEDS
-    return Pack(block, int(digest("pack", group, block)[: BITS // 4], 16))
+    return block << BITS | int(digest("pack", group, block)[: BITS // 4], 16)
 
 
-def shards(seconds: Mapping[Pack, float], shard_minutes: float) -> dict[Pack, str]:
-    """Return the shard of each pack of a task. `seconds` are the costs of the packs.
+def shards(seconds: Mapping[int, float], shard_minutes: float) -> dict[int, str]:
+    """Return the shard of each pack of a task, by place. `seconds` are the costs of the packs.
 
     While there would be too many shards, their longest time is doubled."""
-    packs = sorted(seconds, key=lambda pack: pack.place)
-    places = [pack.place for pack in packs]
-    ends = [0.0, *accumulate(seconds[pack] for pack in packs)]  # seconds until the end of each pack
+    places = sorted(seconds)
+    ends = [0.0, *accumulate(seconds[place] for place in places)]  # seconds until the end of each pack
     longest = 60 * shard_minutes
     while longest * MOST < ends[-1]:
         longest *= 2
     while len(cut := list(_cut(places, ends, longest, 0, len(places)))) > MOST:
         longest *= 2
-    return {pack: name for first, last, name in cut for pack in packs[first:last]}
+    return {place: name for first, last, name in cut for place in places[first:last]}
 
 
 def _cut(

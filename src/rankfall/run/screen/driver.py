@@ -38,9 +38,9 @@ class Driver:
 
     child: Child
     state: RunState
-    title: str = ""
-    results: Path | None = None  # None if the configuration cannot be read
-    record: RunRecord | None = None
+    title: str
+    results: Path
+    record: RunRecord
     log: Path | None = None
     reached: dict[str, Reached] = field(default_factory=dict)
     looked: float = 0.0
@@ -53,7 +53,7 @@ class Driver:
         with self.pass_signals_on():
             code = self.show(terminal)
         self.keep_output()
-        if self.record is not None and self.began:
+        if self.began:
             how = "ended" if not code else "stopped" if self.signals else "failed"
             self.record.add([*self.unwritten, {"event": "rankfall_ended", "how": how}])
         return INTERRUPTED if signal.SIGINT in self.signals and code else code
@@ -100,18 +100,17 @@ class Driver:
         now = time.monotonic()
         if now - self.looked >= LOOK or last:
             self.looked = now
-            logs = {number: read_reached(Path(job.log)) for number, job in self.state.running.items() if job.log}
-            self.reached = {number: progress for number, progress in logs.items() if progress is not None}
+            logs = {number: Path(job.log) for number, job in self.state.running.items() if job.log}
+            self.reached = {number: progress for number, log in logs.items() if (progress := read_reached(log))}
         if self.began:
             self.keep_output()
-            if self.record is not None:
-                self.record.add(self.unwritten)
-                self.unwritten.clear()
+            self.record.add(self.unwritten)
+            self.unwritten.clear()
         return ended
 
     def keep_output(self) -> None:
         """Append Snakemake's new output to the run's log."""
-        if self.results is None or not self.began:
+        if not self.began:
             return
         with suppress(OSError):  # on a full disk the jobs report the error; a failed log does not stop the run
             if self.log is None:
@@ -119,8 +118,7 @@ class Driver:
                 log.parent.mkdir(parents=True, exist_ok=True)
                 log.unlink(missing_ok=True)
                 self.log = log
-            new = self.child.output.read()
-            if new:
+            if new := self.child.output.read():
                 with self.log.open("ab") as file:
                     file.write(new)
 

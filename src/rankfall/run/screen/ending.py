@@ -55,12 +55,17 @@ def say_stopped(state: RunState, again: str, seconds: float) -> Iterator[str]:
     yield f"==> to go on: {again}"
 
 
-def say_failed(state: RunState, again: str, log: Path | None) -> Iterator[str]:
-    """Yield the last lines of a run in which jobs failed."""
+def say_failed(state: RunState, results: Path, again: str, log: Path | None) -> Iterator[str]:
+    """Yield the last lines of a run in which jobs failed, and why there is no page, or which tables and figures it lacks."""
     yield from list_failed(state)
     yield f"==> {state.count} of {many(state.total, 'job')} done, {len(state.failed)} failed; to try these again: {again}"
     if log is not None:
         yield f"==> output of Snakemake: {log}"
+    if state.no_page:
+        yield f"==> no page: {state.no_page}"
+    elif state.lacks:
+        yield from say_where(results)
+        yield f"==> the page lacks {', '.join(state.lacks)}"
 
 
 def list_failed(state: RunState) -> Iterator[str]:
@@ -70,15 +75,6 @@ def list_failed(state: RunState) -> Iterator[str]:
         yield f"==> failed: {job.name}: {job.error}; log: {job.log}"
     if len(jobs) > FAILED:
         yield f"==> ... and {len(jobs) - FAILED} more"
-
-
-def describe_missing_page(state: RunState, results: Path) -> Iterator[str]:
-    """Yield why there is no page after jobs failed, or which tables and figures it lacks."""
-    if state.no_page:
-        yield f"==> no page: {state.no_page}"
-    elif state.lacks:
-        yield from say_where(results)
-        yield f"==> the page lacks {', '.join(state.lacks)}"
 
 
 def say_refused(state: RunState, text: str, other: Mapping[str, Any] | None, again: str, unlock: str) -> Iterator[str]:
@@ -96,17 +92,11 @@ def say_refused(state: RunState, text: str, other: Mapping[str, Any] | None, aga
 
 def say_locked(other: Mapping[str, Any] | None, again: str, unlock: str) -> str:
     """Return the error of a locked folder: another run uses it, or a killed run left its lock."""
-    if other is None:
-        holder = "another Snakemake is working on these results, or a killed one has left its lock"
-    elif is_alive(other):
-        since = f"since {other['began_at']}" if other.get("began_at") else ""
-        holder = (
-            f"`{other['command']}` is working on these results (process {other['pid']} on {other['host']}, {since})"
-        )
-        return f"error: {holder}: wait for it, or watch it with `rankfall status --watch --config {other['config']}`"
-    else:
-        holder = f"`{other['command']}` (process {other['pid']} on {other['host']}) ended without removing its lock"
-    return f"error: {holder}: if nothing runs, type `{unlock}`, then `{again}`"
+    if other is None or not is_alive(other):
+        return f"error: a run ended without removing its lock: if nothing runs, type `{unlock}`, then `{again}`"
+    process = f"process {other['pid']} on {other['host']}, since {other['began_at']}"
+    wait = f"wait for it, or watch it with `rankfall status --watch --config {other['config']}`"
+    return f"error: `{other['command']}` is working on these results ({process}): {wait}"
 
 
 def is_alive(record: Mapping[str, Any]) -> bool:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rankfall.report.labels import many
-from rankfall.run.plan.cost import JOBS, RANGE
+from rankfall.run.plan.cost import RANGE
 from rankfall.run.screen.logs import Reached, clock
 from rankfall.run.screen.state import STAGES, Job, RunState
 
@@ -43,10 +43,7 @@ def view(state: RunState, reached: Mapping[str, Reached], now: float, title: str
 def headline(state: RunState, reached: Mapping[str, Reached], now: float, title: str) -> Text:
     """Return the finished jobs, the time so far and the remaining time."""
     left = say_left(state, reached, now)
-    remaining = f", {left}" if left and state.count < state.total else ""
-    return Text(
-        f"{title}: {state.count} of {many(state.total, 'job')}, {clock(now - state.began)}{remaining}", style="bold"
-    )
+    return Text(f"{title}: {state.count} of {many(state.total, 'job')}, {clock(now - state.began)}{left}", style="bold")
 
 
 def stages(state: RunState) -> Table:
@@ -94,35 +91,29 @@ def say_running(state: RunState, reached: Mapping[str, Reached], now: float) -> 
     more = f" and {len(jobs) - SHOWN} more" if len(jobs) > SHOWN else ""
     failed = f", {many(len(state.failed), 'job')} failed" if state.failed else ""
     left = say_left(state, reached, now)
-    remaining = f", {left}" if left else ""
     running = "; ".join(jobs[:SHOWN]) or "no job"
-    return (
-        f"[{state.count}/{state.total}] {clock(now - state.began)} so far{remaining}{failed}; running: {running}{more}"
-    )
+    return f"[{state.count}/{state.total}] {clock(now - state.began)} so far{left}{failed}; running: {running}{more}"
 
 
 def say_ended(state: RunState, job: Job, reached: Mapping[str, Reached], now: float) -> str:
     """Return the line of a job that is done or failed."""
-    left = say_left(state, reached, now)
-    remaining = f", {left}" if left and job.place < state.total else ""
-    when = f"{clock(now - state.began)} so far{remaining}"
+    when = f"{clock(now - state.began)} so far{say_left(state, reached, now)}"
     if job.error:
         return f"[{job.place}/{state.total}] failed: {job.name}: {job.error}; log: {job.log}; {when}"
     return f"[{job.place}/{state.total}] {job.name}: {clock(job.seconds or 0.0)}; {when}"
 
 
-TYPICAL = JOBS | {"train": 10.0, "measure": 10.0}  # rule -> seconds of a job without an estimate in the plan
-OTHER = 5.0  # seconds of a job of any other rule
-TRUST = 10.0  # planned seconds of finished jobs at which their ratio weighs as much as the ratio assumed before
+TRUST = 10.0  # planned seconds of finished jobs at which their ratio weighs as much as the load when the run began
 
 
 def seconds_left(state: RunState, reached: Mapping[str, Reached], now: float) -> float | None:
     """Return the seconds until the run ends, or None if nothing is known yet.
 
     `reached` is the progress of running jobs by Snakemake's number."""
-    if not state.totals:
+    if not state.costs:
         return None
-    scales = find_scales(state, now)
+    planned = {output: cost for output, (_, cost, _) in state.costs.items()}
+    scales = find_scales(state, planned)
     running = []
     for number, job in state.running.items():
         elapsed = max(0.0, now - job.began)  # a clock may be set back
@@ -130,55 +121,39 @@ def seconds_left(state: RunState, reached: Mapping[str, Reached], now: float) ->
         if progress is not None and progress.share > 0.02:  # enough to extrapolate from the log
             running.append(elapsed * (1 - min(progress.share, 1.0)) / progress.share)
         else:
-            running.append(max(estimate(state, job.rule, job.output) * scales[job.rule] - elapsed, 1.0))
+            running.append(max(planned.get(job.output, 0.0) * scales[job.rule] - elapsed, 1.0))
     seen = {job.output for job in [*state.running.values(), *state.finished]}
     waiting = []
     for rule, total in state.totals.items():
         left = total - state.done[rule] - sum(job.rule == rule for job in state.running.values())
-        # Jobs with an estimate that have not begun; the longest of them if fewer jobs remain.
-        planned = [cost for output, (name, cost, _) in state.costs.items() if name == rule and output not in seen]
-        costs = sorted(planned, reverse=True)[: max(left, 0)]
-        costs += [TYPICAL.get(rule, OTHER)] * (max(left, 0) - len(costs))
-        waiting += [cost * scales[rule] for cost in costs]
+        costs = [cost for output, (name, cost, _) in state.costs.items() if name == rule and output not in seen]
+        waiting += [cost * scales[rule] for cost in sorted(costs, reverse=True)[: max(left, 0)]]
     together = max(1, min(state.cores, len(running) + len(waiting)))
     return max([(sum(running) + sum(waiting)) / together, *running, *waiting], default=0.0)
 
 
+def find_scales(state: RunState, planned: Mapping[str, float]) -> dict[str, float]:
+    """Return rule -> ratio of measured to planned seconds of its finished jobs, which starts from the machine's load."""
+    scales = {}
+    for rule in state.totals:
+        finished = [job for job in state.finished if job.rule == rule and job.output in planned]
+        taken, expected = sum(job.seconds or 0.0 for job in finished), sum(planned[job.output] for job in finished)
+        scales[rule] = (taken + TRUST * state.slower) / (expected + TRUST)
+    return scales
+
+
 def say_left(state: RunState, reached: Mapping[str, Reached], now: float) -> str:
-    """Describe the remaining time as a range, since estimates are right within a factor of about two.
+    """Return `, 2 min to 5 min left`, a range since estimates are right within a factor of about two.
 
     Return an empty text if nothing is known, or if nothing remains."""
     left = seconds_left(state, reached, now)
     if not left:
         return ""
     low, high = (clock(round_seconds(share * left)) for share in RANGE)
-    return f"{low} to {high} left" if low != high else f"about {low} left"
+    return f", {low} to {high} left"
 
 
 def round_seconds(seconds: float) -> float:
     """Round to at most two digits, since more would suggest a precision that the estimate lacks."""
     step = 1 if seconds < 10 else 5 if seconds < 60 else 30 if seconds < 600 else 60
     return step * round(seconds / step)
-
-
-def estimate(state: RunState, rule: str, output: str) -> float:
-    """Return the estimated seconds of a job."""
-    return state.costs[output][1] if output in state.costs else TYPICAL.get(rule, OTHER)
-
-
-def find_scales(state: RunState, now: float) -> dict[str, float]:
-    """Return rule -> ratio of measured to estimated seconds.
-
-    A rule without finished jobs has the ratio of the whole run, which starts from the machine's load. A running job that exceeds its
-    estimate counts with its time so far."""
-    timed = [(job.rule, job.seconds or 0.0, estimate(state, job.rule, job.output)) for job in state.finished]
-    late = [(job.rule, now - job.began, estimate(state, job.rule, job.output)) for job in state.running.values()]
-    timed += [(rule, taken, expected) for rule, taken, expected in late if taken > expected]
-
-    def weigh(jobs: list[tuple[str, float, float]], before: float) -> float:
-        taken = sum(seconds for _, seconds, _ in jobs)
-        expected = sum(planned for _, _, planned in jobs)
-        return (taken + TRUST * before) / (expected + TRUST)
-
-    whole = weigh(timed, state.slower)
-    return {rule: weigh([job for job in timed if job[0] == rule], whole) for rule in state.totals}

@@ -46,7 +46,6 @@ class RunState:
     failed: dict[str, Job] = field(default_factory=dict)  # by output; a job that succeeds in a later attempt is removed
     # output -> rule, estimated seconds, cells
     costs: Mapping[str, tuple[str, float, int]] = field(default_factory=dict)
-    config: str = ""  # file from which all jobs read the configuration
     cores: int = 1
     slower: float = 1.0  # seconds by the clock for a second of processor time, from the load when the run began
     errors: list[str] = field(default_factory=list)  # of Snakemake itself
@@ -78,8 +77,6 @@ class RunState:
                 self.totals = {str(rule): int(number) for rule, number in stats if rule not in ("total", "all")}
             case "resources_info":
                 self.cores = int(event.get("cores") or self.cores)
-            case "rankfall_began":
-                self.config = str(event.get("config") or "")
             case "rankfall_page":
                 self.lacks, self.no_page = list(event.get("lacks") or ()), str(event.get("no_page") or "")
             case "rankfall_stopping":

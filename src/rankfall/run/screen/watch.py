@@ -8,11 +8,9 @@ import datetime
 import json
 import os
 import socket
-import sys
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -80,40 +78,20 @@ def read_record(results: Path) -> tuple[dict[str, Any], RunState] | None:
     return description, state
 
 
-@dataclass(frozen=True)
-class Seen:
-    """The state of a run at one reading of its record."""
-
-    about: Mapping[str, Any]  # description of the run
-    state: RunState
-    reached: Mapping[str, Reached]
-    now: float  # the time of the record, by the clock of the machine that runs it
-
-    @property
-    def title(self) -> str:
-        return f"{self.about['command']} on {self.about['host']} (process {self.about['pid']})"
-
-
-def read_state(results: Path) -> Seen:
-    """Read the current record and the progress of the running jobs from their logs."""
-    file = record_file(results)
-    if not file.exists():
-        raise RankfallError(f"{file} is missing: `{run_command()}` writes it; no run of these results has begun")
-    record = read_record(results)
+def read_state(results: Path) -> tuple[dict[str, Any], RunState, dict[str, Reached], float]:
+    """Return the description and state of the last run, the progress of its running jobs from their logs, and the time of the record by
+    the clock of the machine that runs it."""
+    file, record = record_file(results), read_record(results)
     if record is None:
         raise RankfallError(
-            f"{file} is damaged, or of another version of Rankfall, and cannot tell what the run does; "
-            f"the next `{run_command()}` writes it anew"
+            f"{file} is missing, damaged, or of another version of Rankfall, and cannot tell what a run does\n"
+            f"fix: `{run_command()}` writes it anew"
         )
-    description, state = record
-    logs = {
-        number: read_reached(
-            results / os.path.relpath(job.log, description["results"])
-        )  # results may be elsewhere here
-        for number, job in state.running.items()
-    }
-    reached = {number: progress for number, progress in logs.items() if progress is not None}
-    return Seen(description, state, reached, file.stat().st_mtime)
+    about, state = record
+    # The folder of results may have another path here.
+    logs = {n: results / os.path.relpath(job.log, about["results"]) for n, job in state.running.items()}
+    reached = {number: progress for number, log in logs.items() if (progress := read_reached(log))}
+    return about, state, reached, file.stat().st_mtime
 
 
 def watch(results: Path, terminal: bool) -> int:
@@ -126,26 +104,21 @@ def watch(results: Path, terminal: bool) -> int:
     last_line, last, since = -SAY, 0.0, time.monotonic()
     with Live(console=console(), transient=True, auto_refresh=False) if terminal else nullcontext() as live:
         while True:
-            seen, now = read_state(results), time.monotonic()
-            last, since = seen.now, now if seen.now != last else since
-            if seen.state.how != "running" or not is_alive(seen.about) or now - since > SILENT:
+            about, state, reached, written = read_state(results)
+            title, now = f"{about['command']} on {about['host']} (process {about['pid']})", time.monotonic()
+            last, since = written, now if written != last else since
+            if state.how != "running" or not is_alive(about) or now - since > SILENT:
                 break
             if live is not None:
-                live.update(view(seen.state, seen.reached, seen.now, seen.title), refresh=True)
+                live.update(view(state, reached, written, title), refresh=True)
             elif now - last_line >= SAY:
                 last_line = now
-                print(f"{seen.title}: {say_running(seen.state, seen.reached, seen.now)}", flush=True)
+                print(f"{title}: {say_running(state, reached, written)}", flush=True)
             time.sleep(LOOK)
-    return print_end(seen)
-
-
-def print_end(seen: Seen) -> int:
-    """Print how the run ended. Return the exit code."""
-    done = f"{seen.state.count} of {many(seen.state.total, 'job')} done after {clock(seen.now - seen.state.began)}"
-    how = seen.state.how
+    how = state.how
     if how == "running":
-        how = "gave no sign of life for a minute" if is_alive(seen.about) else "was killed"
-    print(f"==> {seen.title} {how}: {done}")
-    for job in seen.state.failed.values():
-        print(f"==> failed: {job.name}: {job.error}; log: {job.log}", file=sys.stdout)
+        how = "gave no sign of life for a minute" if is_alive(about) else "was killed"
+    print(f"==> {title} {how}: {state.count} of {many(state.total, 'job')} done after {clock(written - state.began)}")
+    for job in state.failed.values():
+        print(f"==> failed: {job.name}: {job.error}; log: {job.log}")
     return 0 if how == "ended" else 1

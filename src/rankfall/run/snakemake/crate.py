@@ -103,7 +103,7 @@ def find_sources(run: RunPlan) -> dict[str, Path]:
 
     These are modules of tasks, networks and measures, and the statements of claims and the published numbers beside them."""
     computed = [job for job in run.jobs.values() if job.kind in ("data", "train", "measure")]
-    parts = {name.partition("/") for job in computed for name in job.code()}
+    parts = {name.partition("/") for job in computed for name in job.code}
     names = {
         str(Path(*module.split(".")).with_name(file) if file in BESIDE else Path(module, file))
         for module, _, file in parts

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +13,7 @@ from rankfall.run.plan.cell import Cell
 from rankfall.run.plan.cost import BEGIN, CELL, JOBS, RANGE, TRACE, measured_seconds
 from rankfall.run.plan.engines import MACHINES
 from rankfall.run.snakemake.jobs import PlannedJob
+from rankfall.run.store import Store
 
 Estimate = tuple[str, float, int]  # rule, seconds of one core, cells
 FINISHED = ("done", "diverged")  # endings of cells that are not trained again; a failed cell is
@@ -24,35 +25,24 @@ class InStore:
     """A view of the cells and rows of a plan in the store. It reads only headers, at the first use."""
 
     def __init__(self, plan: Plan, results: Path | str) -> None:
-        self.plan, self.root = plan, Path(results) / "store"
-        self._rows: dict[str, frozenset[str]] = {}
+        self.plan, self.store = plan, Store(Path(results) / "store")
+        self._rows: dict[str, Collection[str]] = {}
 
     def find_left(self, job: PlannedJob) -> list[Cell]:
         """Return the cells of a shard's job whose results are not in the store."""
-        if job.kind == "train":
-            return [
-                cell
-                for cell in self.plan.shards[job.names[0], job.names[1]]
-                if self.statuses.get(cell.key) not in FINISHED
-            ]
-        name, task, shard = job.names
-        measured = self._find_measured(name)
-        return [
-            cell
-            for cell in self.plan.measured_cells(name, task, shard)
-            if (status := self.statuses.get(cell.key)) not in FINISHED
-            or (status == "done" and self.plan.measure_key(name, cell) not in measured)
-        ]
+        *measures, task, shard = job.names
+        cells = self.plan.measured_cells(measures[0], task, shard) if measures else self.plan.shards[task, shard]
+        left = [cell for cell in cells if self.statuses.get(cell.key) not in FINISHED]
+        if not measures:
+            return left
+        done = (cell for cell in cells if self.statuses.get(cell.key) == "done")
+        return left + [cell for cell in done if not self._is_measured(measures[0], cell)]
 
     @cached_property
     def statuses(self) -> dict[str, str]:
         """Return key -> status of the plan's cells in the store."""
-        if not self.root.is_dir():
-            return {}
-        from rankfall.run.store import Store
-
         cells = self.plan.cells
-        records = Store(self.root).find_cells((cell.key for cell in cells), {cell.group for cell in cells})
+        records = self.store.find_cells((cell.key for cell in cells), {cell.group for cell in cells})
         return {key: record.status for key, record in records.items()}
 
     def count_measured(self) -> dict[str, tuple[int, int]]:
@@ -61,19 +51,15 @@ class InStore:
         for name, measure in self.plan.measures.items():
             if measure.needs == "cells":
                 cells = [cell for cell in self.plan.cells if cell.key in self.plan.selected[name]]
-                measured = self._find_measured(name)
-                counts[name] = sum(self.plan.measure_key(name, cell) in measured for cell in cells), len(cells)
+                counts[name] = sum(self._is_measured(name, cell) for cell in cells), len(cells)
         return counts
 
-    def _find_measured(self, name: str) -> frozenset[str]:
-        """Return the keys of a measure's rows in the store."""
+    def _is_measured(self, name: str, cell: Cell) -> bool:
+        """Return whether the store has the rows of a measure on a cell."""
         component = self.plan.measures[name].component.name
         if component not in self._rows:
-            from rankfall.run.store import Store
-
-            covered = Store(self.root).find_covered(component) if self.root.is_dir() else ()
-            self._rows[component] = frozenset(covered)
-        return self._rows[component]
+            self._rows[component] = self.store.find_covered(component)
+        return self.plan.measure_key(name, cell) in self._rows[component]
 
 
 def estimates(plan: Plan, jobs: Iterable[PlannedJob], store: InStore, scale: float = 1.0) -> dict[str, Estimate]:
@@ -92,11 +78,8 @@ def estimates(plan: Plan, jobs: Iterable[PlannedJob], store: InStore, scale: flo
         if job.rule in ("train", "measure"):
             cells = store.find_left(job)
         if job.rule == "train":
-            traced = {
-                cell.group: cell.architecture.depth
-                for cell in cells
-                if cell.engine in MACHINES and cell.training.epochs
-            }
+            machined = (cell for cell in cells if cell.engine in MACHINES)
+            traced = {cell.group: cell.architecture.depth for cell in machined}
             seconds += scale * sum(cell.cost.seconds for cell in cells) + TRACE * sum(traced.values())
         elif job.rule == "measure":
             declared = plan.measures[job.names[0]].cost.get("seconds")
@@ -149,12 +132,8 @@ def needs(plan: Plan, job: PlannedJob) -> Needs:
 
     Training runs first. Long jobs run before short ones, so that none runs alone at the end. A measure needs the memory that it declares
     for a cell, else that of training."""
-    cells, priority, megabytes_declared, compute = (
-        plan.shards[job.names[-2], job.names[-1]],
-        3,
-        None,
-        plan.config.compute,
-    )
+    *_, task, shard = job.names
+    compute, cells, priority, megabytes_declared = plan.config.compute, plan.shards[task, shard], 3, None
     seconds, members = sum(cell.cost.seconds for cell in cells), Counter(cell.group for cell in cells)
     workers = min(compute.workers, sum(-(-number // compute.stack) for number in members.values()))
     if job.kind == "measure":

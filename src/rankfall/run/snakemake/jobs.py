@@ -9,9 +9,9 @@ the current configuration and sources, and stops if the digest differs from the 
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 
 import rankfall
@@ -47,7 +47,7 @@ class PlannedJob:
     digest: str
     summary: str  # its inputs in words, such as "32 cells"
     inputs: tuple[str, ...] = ()  # input files, relative to the folder of results
-    code: Callable[[], Code] = field(default=dict, repr=False, compare=False)  # called only to explain a difference
+    code: Code = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def kind(self) -> str:
@@ -96,23 +96,15 @@ class PlanJobs:
     @property
     def all_jobs(self) -> list[PlannedJob]:
         """Return all jobs of the plan, each after the jobs whose files it reads."""
-        finals = [self.job("page")] if self.plan.config.page else []
-        finals += [self.job("table", name) for name in self.tables]
-        finals += [self.job("figure", name) for name in sorted(self.plan.figures)]
+        if self.plan.config.page:
+            self.job("page")
+        for name in self.tables:
+            self.job("table", name)
+        for name in sorted(self.plan.figures):
+            self.job("figure", name)
         for task, shard in self.plan.shards:
-            finals.append(self.job("train", task, shard))
-        makers = {file: job for job in self._jobs.values() for file in job.files}
-        ordered: dict[str, PlannedJob] = {}
-
-        def visit(job: PlannedJob) -> None:
-            if job.key not in ordered:
-                for file in job.inputs:
-                    visit(makers[file])
-                ordered[job.key] = job
-
-        for job in finals:
-            visit(job)
-        return list(ordered.values())
+            self.job("train", task, shard)
+        return list(self._jobs.values())  # a job is created after those that it needs
 
     def job(self, kind: str, *names: str) -> PlannedJob:
         """Return the job of this kind with these names."""
@@ -139,7 +131,7 @@ class PlanJobs:
         """Return the job that draws the data sets of a task."""
         cells = [cell for (name, _), shard_cells in self.plan.shards.items() if name == task for cell in shard_cells]
         data_keys, rows = sorted({cell.data_key for cell in cells}), self._table_code("datasets")
-        code = partial(_merge, [*_distinct(cell.data_code for cell in cells), rows])
+        code = _merge([*(cell.data_code for cell in cells), rows])
         return PlannedJob(key, digest("data", task, data_keys, rows), f"{len(data_keys)} data sets", code=code)
 
     def _train(self, key: str, task: str, shard: str) -> PlannedJob:
@@ -147,7 +139,7 @@ class PlanJobs:
         cells = self.plan.shards[task, shard]
         ceiling = self._sources.code_files(CEILING_ROOTS)
         rows = _merge([self._table_code("cells"), self._table_code("training"), ceiling])
-        code = partial(_merge, [*_distinct(cell.code for cell in cells), rows])
+        code = _merge([*(cell.code for cell in cells), rows])
         # The keys of the cells cover the data. The file of data sets is an input, so that a faulty data set fails one job and not all.
         inputs = (self.job("data", task).files[0],)
         return PlannedJob(key, digest("train", self._digest_rows(cells), rows), f"{len(cells)} cells", inputs, code)
@@ -156,7 +148,7 @@ class PlanJobs:
         """Return the job that measures the cells of a shard."""
         measure, cells = self.plan.measures[name], self.plan.measured_cells(name, task, shard)
         rows = self._table_code(measure.table)
-        code = partial(_merge, [measure.code, rows])
+        code = _merge([measure.code, rows])
         inputs = (self.job("train", task, shard).files[0],)
         job_digest = digest("measure", measure.key, self._digest_rows(cells), rows)
         return PlannedJob(key, job_digest, f"{len(cells)} cells", inputs, code)
@@ -167,7 +159,7 @@ class PlanJobs:
         rows, tables = self._table_code(measure.table), [self.job("table", table) for table in measure.tables]
         summary = f"{len(tables)} tables" if tables else "itself alone"
         job_digest = digest("measure", measure.key, [table.digest for table in tables], rows)
-        code = partial(_merge, [measure.code, rows])
+        code = _merge([measure.code, rows])
         return PlannedJob(key, job_digest, summary, tuple(table.files[0] for table in tables), code)
 
     def _table(self, key: str, name: str) -> PlannedJob:
@@ -176,7 +168,7 @@ class PlanJobs:
         parts = self._table_parts(name)
         inputs = tuple(part.files[name == "training"] for part in parts)
         job_digest = digest("table", name, [part.digest for part in parts], code)
-        return PlannedJob(key, job_digest, f"{len(parts)} files", inputs, lambda: code)
+        return PlannedJob(key, job_digest, f"{len(parts)} files", inputs, code)
 
     def _figure(self, key: str, name: str) -> PlannedJob:
         """Return the job that draws a figure."""
@@ -185,9 +177,8 @@ class PlanJobs:
         looks = [self.plan.labels, self.plan.colours]
         digests = [table.digest for table in tables]
         job_digest = digest("figure", figure.component.name, figure.options, figure.fingerprint, digests, looks)
-        return PlannedJob(
-            key, job_digest, f"{len(tables)} tables", tuple(table.files[0] for table in tables), lambda: figure.code
-        )
+        inputs = tuple(table.files[0] for table in tables)
+        return PlannedJob(key, job_digest, f"{len(tables)} tables", inputs, figure.code)
 
     def _page(self, key: str) -> PlannedJob:
         """Return the job of the page, which shows all tables and links the figures with their captions."""
@@ -200,7 +191,7 @@ class PlanJobs:
         job_digest = digest("page", text, *digests, sorted(self.plan.figures), code)
         summary = f"{len(tables)} tables and {len(figures)} figures"
         inputs = tuple(job.files[-1] for job in (*tables, *figures))  # the last file of a figure is its caption
-        return PlannedJob(key, job_digest, summary, inputs, lambda: code)
+        return PlannedJob(key, job_digest, summary, inputs, code)
 
     def _table_parts(self, table: str) -> list[PlannedJob]:
         """Return the jobs whose files a table combines."""
@@ -208,14 +199,12 @@ class PlanJobs:
             return [self.job("train", *shard) for shard in self.plan.shards]
         if table == "datasets":
             return [self.job("data", task) for task in sorted({task for task, _ in self.plan.shards})]
-        return [part for name in self.plan.tables[table] for part in self._measure_parts(name)]
-
-    def _measure_parts(self, name: str) -> list[PlannedJob]:
-        """Return the jobs of a measure."""
-        if self.plan.measures[name].needs != "cells":
-            return [self.job("measure", name)]
-        places = [shard for shard in self.plan.shards if self.plan.measured_cells(name, *shard)]
-        return [self.job("measure", name, *shard) for shard in places]
+        parts = []
+        for name in self.plan.tables[table]:
+            free = self.plan.measures[name].needs != "cells"
+            shards = [()] if free else [shard for shard in self.plan.shards if self.plan.measured_cells(name, *shard)]
+            parts += [self.job("measure", name, *shard) for shard in shards]
+        return parts
 
     @cached_property
     def _sources(self) -> Sources:
@@ -262,14 +251,9 @@ def page_files() -> dict[str, str]:
     return {f"rankfall/report/page/{name}": digest[:12] for name, digest in digests.items()}
 
 
-def _distinct(codes: Iterable[Code]) -> list[Code]:
-    """Return each mapping once, by identity: cells with equal code share one object."""
-    return list({id(code): code for code in codes}.values())
-
-
 def _merge(codes: Iterable[Code]) -> dict[str, str]:
-    """Merge several mappings into one."""
+    """Merge several mappings into one. Cells with equal code share one object."""
     merged: dict[str, str] = {}
-    for code in codes:
+    for code in {id(code): code for code in codes}.values():
         merged.update(code)
     return dict(sorted(merged.items()))

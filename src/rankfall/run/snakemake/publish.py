@@ -8,7 +8,7 @@ import filecmp
 import shutil
 from pathlib import Path
 
-from rankfall.disk import atomic, cannot
+from rankfall.disk import atomic
 from rankfall.errors import RankfallError
 from rankfall.run.objects import find_objects
 from rankfall.run.screen.logs import SILENT, error_in
@@ -45,36 +45,21 @@ def publish(run: RunPlan) -> list[str]:
     for name, file in run.final.items():
         if not (run.results / file).is_file():
             (run.results / name).unlink(missing_ok=True)
-    outdated = [
-        copy
-        for pattern in ("tables/*", "figures/*", "report/index.html")
-        for copy in run.results.glob(pattern)
-        if str(copy.relative_to(run.results)) not in run.final
-    ]
-    plans = [plan for folder in run.folder.parent.glob("*") if (plan := RunPlan.load(folder))] if outdated else []
-    named = run.about["name"]
-    others = {pair for plan in plans if plan.about["name"] != named for pair in plan.final.items()}
-    for copy in outdated:
-        folder = run.results / "work" / (f"{copy.parent.name[:-1]}/{copy.stem}" if copy.suffix != ".html" else "page")
-        # a user's own file is a copy of no work file
-        files = [str(file.relative_to(run.results)) for file in folder.glob(f"*{copy.suffix}") if _is_copy(file, copy)]
-        name = str(copy.relative_to(run.results))
-        if files and not any((name, file) in others for file in files):
-            copy.unlink()
+    patterns = ("tables/*", "figures/*", "report/index.html")
+    present = {str(path.relative_to(run.results)) for pattern in patterns for path in run.results.glob(pattern)}
+    if outdated := present - run.final.keys():
+        plans = [plan for folder in run.folder.parent.glob("*") if (plan := RunPlan.load(folder))]
+        ours, others = set[tuple[str, str]](), set[tuple[str, str]]()
+        for plan in plans:
+            (ours if plan.about["name"] == run.about["name"] else others).update(plan.final.items())
+        for name, file in ours - others:
+            if name in outdated and _is_copy(run.results / file, run.results / name):  # no file of the user's own
+                (run.results / name).unlink()
     unpublished = find_unpublished(run)
     for name, file in unpublished.items():
-        copy_file(run.results / file, run.results / name)
+        with atomic(run.results / name) as copy, (run.results / file).open("rb") as content:
+            shutil.copyfileobj(content, copy)
     return list(unpublished)
-
-
-def copy_file(source: Path, target: Path) -> None:
-    """Copy a file atomically."""
-    with atomic(target) as copy:
-        try:
-            with source.open("rb") as content:
-                shutil.copyfileobj(content, copy)
-        except OSError as error:
-            raise cannot("read", source, error) from error
 
 
 def _is_copy(source: Path, target: Path) -> bool:

@@ -10,7 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,7 @@ class RunPlan:
         jobs = PlanJobs(plan)
         planned = jobs.all_jobs
         codes: dict[tuple[tuple[str, str], ...], int] = {}  # code -> its number; many jobs share one
-        numbers = [codes.setdefault(tuple(job.code().items()), len(codes)) for job in planned]
+        numbers = [codes.setdefault(tuple(job.code.items()), len(codes)) for job in planned]
         about = {
             "name": plan.config.name,
             "threads": plan.config.compute.threads,
@@ -102,7 +102,7 @@ class RunPlan:
     def jobs(self) -> dict[str, PlannedJob]:
         codes: list[dict[str, str]] = self.about["code_files"]
         return {
-            key: PlannedJob(key, job_digest, summary, tuple(inputs), partial(codes.__getitem__, number))
+            key: PlannedJob(key, job_digest, summary, tuple(inputs), codes[number])
             for key, job_digest, summary, inputs, number in self.about["jobs"]
         }
 
@@ -138,10 +138,8 @@ class RunPlan:
 
     def find(self, pattern: str, wildcards: Any) -> PlannedJob:
         """Return the job that writes a file of a rule. `pattern` is the job's key with the rule's wildcards."""
-        key = pattern.format(**dict(wildcards.items()))
-        job = self.jobs.get(key)
-        if job is None or job.digest != wildcards.digest:
-            raise RankfallError(f"{key}: the configuration or the code changed since this run was planned; run again")
+        job = self.job(*pattern.format(**dict(wildcards.items())).split("/"))
+        job.check(wildcards.digest)
         return job
 
     def needs(self, pattern: str, wildcards: Any) -> Needs:
@@ -216,8 +214,8 @@ def describe_difference(before: PlannedJob, now: PlannedJob) -> str:
     """Return why a job's digest changed."""
     if before.digest == now.digest:
         return "its files are missing"
-    if dict(before.code()) != dict(now.code()):
-        return describe_changed_code(before.code(), now.code())
+    if before.code != now.code:
+        return describe_changed_code(before.code, now.code)
     if before.summary != now.summary:
         return f"made of {before.summary} before, of {now.summary} now"
     return "its cells, options or input files changed"

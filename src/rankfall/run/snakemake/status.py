@@ -8,17 +8,14 @@ is stale. The most similar unused result with the same labels shows why a cell i
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rankfall.run.plan.build import Plan
 from rankfall.run.plan.cell import Cell
 from rankfall.run.snakemake.estimates import FINISHED, Estimate, InStore, estimates
 from rankfall.run.snakemake.run_plan import RunPlan, describe_changed_code, list_reasons
-
-if TYPE_CHECKING:
-    from rankfall.run.store import CellRecord
+from rankfall.run.store import CellRecord
 
 STALE, NEW = "stale", "new"
 
@@ -62,15 +59,15 @@ class Status:
 
 def status(plan: Plan, run: RunPlan, measures: bool = False) -> Status:
     """Compare a plan with the store, of which only headers are read."""
-    results = run.results
-    records = list(_records(results))
+    store = InStore(plan, run.results)
+    records = sorted(store.store.records(), key=lambda record: str(record.record.get("time")))
     keys = {record.key for record in records if record.status in FINISHED}
     failed = {record.key: str(record.record.get("reason", "")) for record in records if record.key not in keys}
-    specs: dict[str, CellRecord] = {str(record.record.get("spec")): record for record in _oldest_first(records)}
+    specs: dict[str, CellRecord] = {str(record.record.get("spec")): record for record in records}
     unused = _select_unused_results(records, {cell.spec for cell in plan.cells})
     result = Status(shards=len(plan.shards))
     result.trained = {record.key: record.record.get("engine") for record in records if record.key in keys}
-    jobs, store = run.find_missing(), InStore(plan, results)
+    jobs = run.find_missing()
     needed = {job.names[-2:] for job in jobs if job.rule in ("train", "measure") and store.find_left(job)}
     result.scale, result.measured = _scale(plan.cells, records)
     result.run, result.why = estimates(plan, jobs, store, result.scale), run.lines()
@@ -104,18 +101,11 @@ def status(plan: Plan, run: RunPlan, measures: bool = False) -> Status:
 
 def describe_changed_spec(cell: Cell, candidates: Iterable[Mapping[str, Any]]) -> str:
     """Return the list of fields in which a cell differs from the most similar candidate, as text."""
-    fields = dict(flat(cell.content))
-    best: list[str] | None = None
-    for content in candidates:
-        other = dict(flat(content))
-        changes = [
-            f"{name}: {other.get(name)!r} -> {fields.get(name)!r}"
-            for name in sorted(fields.keys() | other.keys())
-            if fields.get(name) != other.get(name)
-        ]
-        if best is None or len(changes) < len(best):
-            best = changes
-    return list_reasons(best) if best else "not computed before"
+    fields, differences = dict(flat(cell.content)), []
+    for other in map(dict, map(flat, candidates)):
+        names = sorted(name for name in fields.keys() | other.keys() if fields.get(name) != other.get(name))
+        differences.append([f"{name}: {other.get(name)!r} -> {fields.get(name)!r}" for name in names])
+    return list_reasons(min(differences, key=len, default=[])) or "not computed before"
 
 
 def flat(value: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
@@ -127,29 +117,8 @@ def flat(value: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]
             yield f"{prefix}{name}", item
 
 
-def _records(results: Path) -> "Iterable[CellRecord]":
-    """Return the records of all cells in the store."""
-    if not (results / "store").is_dir():
-        return []
-    from rankfall.run.store import Store
-
-    return Store(results / "store").records()
-
-
-def _oldest_first(records: "Iterable[CellRecord]") -> "list[CellRecord]":
-    """Sort records by the times of their files."""
-    times: dict[Path, float] = {}
-    for record in records:
-        if record.stack not in times:
-            try:
-                times[record.stack] = record.stack.stat().st_mtime
-            except OSError:  # another process has removed it
-                times[record.stack] = 0.0
-    return sorted(records, key=lambda record: times[record.stack])
-
-
 def _select_unused_results(
-    records: "Iterable[CellRecord]", specs: set[str]
+    records: Iterable[CellRecord], specs: set[str]
 ) -> dict[tuple[Any, ...], list[Mapping[str, Any]]]:
     """Return (labels, seed) -> results that no cell of the plan uses."""
     unused: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
@@ -160,7 +129,7 @@ def _select_unused_results(
     return unused
 
 
-def _scale(cells: Iterable[Cell], records: "Iterable[CellRecord]") -> tuple[float, int]:
+def _scale(cells: Iterable[Cell], records: Iterable[CellRecord]) -> tuple[float, int]:
     """Return the median ratio of measured to estimated seconds, and the number of trained cells of the plan behind it."""
     seconds = {str(r.record.get("spec")): r.record["seconds"] for r in records if r.record.get("seconds")}
     ratios = [seconds[cell.spec] / cell.cost.seconds for cell in cells if cell.training.epochs and cell.spec in seconds]

@@ -8,9 +8,7 @@ If the profile has a default storage, jobs see only an object store (`run/object
 
 import errno
 import fcntl
-import json
 import os
-import socket
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -33,25 +31,12 @@ def lock_results(results: Path) -> None:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise RankfallError(
-                f"results: another run works on {results} ({describe_owner(path)}); wait for it"
-            ) from None
-        file.truncate(0)
-        file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "folder": os.getcwd()}))
-        file.flush()
+            hint = f"wait for it; `rankfall status --watch --results {results}` shows it"
+            raise RankfallError(f"results: another run works on {results}: {hint}") from None
         _held.append(file)
     except OSError as error:
         if error.errno not in WITHOUT_LOCKS:
             raise cannot("lock", path, error) from error
-
-
-def describe_owner(path: Path) -> str:
-    """Return process, host and folder of a lock's owner as text."""
-    try:
-        owner = json.loads(path.read_text())
-        return f"process {owner['pid']} on {owner['host']}, started in {owner['folder']}"
-    except (OSError, ValueError, TypeError, KeyError):
-        return "its lock names no process"
 
 
 def mark_results(workflow: Any, run: RunPlan) -> Path:

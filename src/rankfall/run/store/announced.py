@@ -1,8 +1,7 @@
 """Announce the results that running jobs need from a store, so that cleaning for another configuration keeps them.
 
-An announcement is a small file under announced/, written when a job or a run begins, renewed while it lives and removed when it ends. A
-killed process leaves its file behind. On the same machine the process is known to be dead. On other machines a file that was not renewed
-for a day does not count.
+An announcement is a small file under announced/, written when a job or a run begins, renewed every few minutes and removed when it ends. A
+killed process leaves its file behind, which does not count once it was not renewed for an hour.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from rankfall.run.objects import find_objects
 from rankfall.run.store.files import Vault
 
 FOLDER, SUFFIX = "announced", ".json"
-RENEWED = 3600.0  # seconds between two renewals
-FORGOTTEN = 86_400.0  # seconds after which an announcement of another machine is ignored
+RENEWED = 300.0  # seconds between two renewals
+FORGOTTEN = 3600.0  # seconds without a renewal after which a process counts as dead
 
 
 @dataclass(frozen=True)
@@ -45,9 +44,6 @@ def announce(owner: object, root: Path, cells: Iterable[Any], measures: Mapping[
     name = f"{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}{SUFFIX}"
     path = root / FOLDER / name
     content = {
-        "machine": machine(),
-        "pid": os.getpid(),
-        "began": start_of(os.getpid()) or "",
         "cells": sorted({cell.key for cell in listed}),
         "data": sorted({cell.data_key for cell in listed}),
         "measures": {component: sorted(keys) for component, keys in measures.items()},
@@ -72,33 +68,15 @@ def read_announcements(store: Vault) -> tuple[list[Announcement], list[Path]]:
     for path, (_, written) in sorted(store.list_all(f"{store.root.name}/{FOLDER}").items()):
         if path.suffix != SUFFIX or path.name.startswith("."):
             continue
-        try:
+        if now - written >= FORGOTTEN:
+            dead.append(path)
+            continue
+        with suppress(FileNotFoundError):  # the process has just ended
             if store.objects:
                 store.objects.fetch(path)
             raw = json.loads(path.read_bytes())
-            here = raw["machine"] == machine()
-            # A later process may have the same number, and then has another start time.
-            same = here and is_running(raw["pid"]) and start_of(raw["pid"]) == (raw["began"] or None)
-            lives = same if here else now - written < FORGOTTEN
-            announcement = Announcement(path, raw["cells"], raw["data"], raw["measures"])
-        except FileNotFoundError:
-            continue  # the process has just ended
-        except (OSError, ValueError, LookupError, TypeError):
-            dead.append(path)  # not a file that the store wrote
-            continue
-        if lives:
-            live.append(announcement)
-        else:
-            dead.append(path)
+            live.append(Announcement(path, raw["cells"], raw["data"], raw["measures"]))
     return live, dead
-
-
-def machine() -> str:
-    """Return an identifier of the machine or container, within which process numbers are unique."""
-    try:
-        return f"{socket.gethostname()} {os.readlink('/proc/self/ns/pid')}"
-    except OSError:
-        return socket.gethostname()
 
 
 def _renew(path: Path, ended: threading.Event) -> None:
@@ -129,13 +107,3 @@ def is_running(pid: int) -> bool:
     except PermissionError:  # it belongs to another user
         pass
     return True
-
-
-def start_of(pid: int) -> str | None:
-    """Return the start time of a process in clock ticks since boot, which distinguishes it from a later process with the same number; None
-    where `/proc` does not have it.
-    """
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return None

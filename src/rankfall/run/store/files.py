@@ -14,12 +14,13 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rankfall.disk import StoreError, cannot, cause, write
+from rankfall.disk import cannot, cause, write
 from rankfall.run.objects import find_objects
 
 if TYPE_CHECKING:
@@ -142,12 +143,9 @@ class Vault:
         mark = self.root / f".clock.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
         if self.objects:
             return self.objects.now(mark)
-        try:
-            write(mark, b"")
-            now = mark.stat().st_mtime
-            mark.unlink()
-        except (StoreError, OSError):  # another user's folder, in which nothing can be removed either
-            return time.time()
+        write(mark, b"")
+        now = mark.stat().st_mtime
+        mark.unlink()
         return now
 
     def list_all(self, folder: str) -> dict[Path, tuple[int, float]]:
@@ -219,6 +217,30 @@ class Vault:
                 raise cannot("read", path, error) from error
         return None
 
+    def read_keys(
+        self, keys: Iterable[str], locate: Callable[[set[str]], Mapping[str, Path]], read: Callable[..., T]
+    ) -> Iterator[T]:
+        """Yield `read(path, keys)` for each file in which `locate` finds keys.
+
+        The keys of a missing or damaged file are located again, since another file may hold them."""
+        missing = set(keys)
+        while missing:
+            files: dict[Path, set[str]] = {}
+            for key, path in locate(missing).items():
+                if key in missing:
+                    files.setdefault(path, set()).add(key)
+            missing = set()
+            for path, held in sorted(files.items()):
+                content = self.read(path, partial(read, keys=held))
+                if content is None:
+                    missing |= held
+                    self.forget(path)
+                else:
+                    yield content
+
+    def forget(self, path: Path) -> None:
+        """Remove what led to a file that is missing or damaged."""
+
     def keep(self, path: Path) -> None:
         """Put a finished file into the object store, if there is one."""
         if self.objects:
@@ -228,7 +250,6 @@ class Vault:
         """Move a damaged file to damaged/, unless another process replaced it meanwhile."""
         if self.only_reads:
             return
-        log = logging.getLogger("rankfall.run.store")
         name = "__".join(path.relative_to(self.root).parts)
         target = self.root / "damaged" / f"{time.strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(4)}-{name}"
         try:
@@ -239,14 +260,11 @@ class Vault:
             if self.objects:
                 self.objects.put(target)
                 self.objects.remove(path)
+            end = f"moved to {target}"
         except FileNotFoundError:
             return  # another process was first
         except OSError as error:
-            log.warning(
-                "%s is damaged: %s; it could not be moved to damaged/ (%s) and is treated as missing",
-                path,
-                reason,
-                cause(error),
-            )
-            return
-        log.warning("%s is damaged: %s; moved to %s and treated as missing", path, reason, target)
+            end = f"could not be moved to damaged/ ({cause(error)})"
+        logging.getLogger("rankfall.run.store").warning(
+            "%s is damaged: %s; %s and treated as missing", path, reason, end
+        )

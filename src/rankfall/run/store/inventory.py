@@ -121,9 +121,8 @@ def _find_stacks(files: Files, live: Live) -> Iterator[Item]:
         for file in (path, store.header(path)):
             yield from files.items("stack", file, reason)
     if store.objects:
-        for path in sorted(
-            path for path in files.entries if files.root / "stacks" in path.parents and path not in held
-        ):
+        folder = files.root / "stacks"
+        for path in sorted(path for path in files.entries if folder in path.parents and path not in held):
             yield from files.items("stack", path, "its writing was interrupted")
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,8 @@ class StoredRows(Vault):
         metadata = {KEYS: json.dumps(keys), MEASURE: name}
         pq.write_table(table.replace_schema_metadata(metadata), buffer, compression="zstd")
         content = buffer.getvalue()
-        path = self.root / folder_of(name) / f"{_identity(keys)}-{hashlib.sha256(content).hexdigest()}{SUFFIX}"
+        identity, digest = (hashlib.sha256(text).hexdigest() for text in ("\n".join(keys).encode(), content))
+        path = self.root / folder_of(name) / f"{identity[:16]}-{digest}{SUFFIX}"
         write(path, content)
         self.keep(path)
         return path
@@ -64,22 +65,8 @@ class StoredRows(Vault):
 
     def find_rows(self, name: str, keys: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
         """Return key -> measured rows. Keys that are absent from the result must be measured."""
-        missing = set(keys)
-        stored: dict[str, list[dict[str, Any]]] = {}
-        while missing:
-            covered = self.find_covered(name)
-            files = {covered[key] for key in missing if key in covered}
-            failures = 0
-            for path in sorted(files):
-                rows = self.read(path, read_rows)
-                if rows is None:
-                    failures += 1
-                else:
-                    stored |= {key: rows[key] for key in missing & rows.keys()}
-            missing -= stored.keys()
-            if not failures:
-                break
-        return stored
+        found = self.read_keys(keys, lambda _: self.find_covered(name), read_rows)
+        return {key: rows for stored in found for key, rows in stored.items()}
 
 
 def _read_keys(path: Path) -> list[str]:
@@ -88,40 +75,24 @@ def _read_keys(path: Path) -> list[str]:
     import pyarrow.parquet as pq
 
     try:
-        metadata = pq.read_metadata(path).metadata
-    except (pa.ArrowException, ValueError):
+        keys: list[str] = json.loads(pq.read_metadata(path).metadata[KEYS])
+    except (pa.ArrowException, KeyError, TypeError, ValueError, OSError) as error:
+        if getattr(error, "errno", None) is not None:  # pyarrow's error for a file that cannot be decoded has none
+            raise
         raise Damaged("its footer is not that of a Parquet file with keys") from None
-    except OSError as error:
-        if error.errno is None:  # pyarrow's error for a file that cannot be decoded
-            raise Damaged("its footer is not that of a Parquet file with keys") from None
-        raise
-    return _keys(metadata)
+    return keys
 
 
-def read_rows(path: Path) -> dict[str, list[dict[str, Any]]]:
-    """Return key -> rows of a file, checked. Raise `Damaged` or OSError."""
+def read_rows(path: Path, keys: Collection[str] | None = None) -> dict[str, list[dict[str, Any]]]:
+    """Return key -> rows of a file for these keys (None: all), checked. Raise `Damaged` or OSError."""
     import pyarrow.parquet as pq
 
     content = path.read_bytes()
     if hashlib.sha256(content).hexdigest() != path.stem.rpartition("-")[2]:
         raise Damaged("its content does not match the checksum in its name")
     table = pq.read_table(io.BytesIO(content))
-    keys = _keys(table.schema.metadata)
-    rows: dict[str, list[dict[str, Any]]] = {key: [] for key in keys}
+    covered = json.loads(table.schema.metadata[KEYS])
+    rows: dict[str, list[dict[str, Any]]] = {key: [] for key in covered}
     for row in table.to_pylist():
-        rows[keys[row.pop(INDEX)]].append(row)
-    return rows
-
-
-def _identity(keys: Sequence[str]) -> str:
-    """Return the first part of the file name for these sorted keys."""
-    return hashlib.sha256("\n".join(keys).encode()).hexdigest()[:16]
-
-
-def _keys(metadata: Mapping[bytes, bytes] | None) -> list[str]:
-    """Return the keys in a file's metadata."""
-    try:
-        keys: list[str] = json.loads((metadata or {})[KEYS])
-    except (KeyError, TypeError, ValueError):
-        raise Damaged("its footer is not that of a Parquet file with keys") from None
-    return keys
+        rows[covered[row.pop(INDEX)]].append(row)
+    return rows if keys is None else {key: rows[key] for key in keys}

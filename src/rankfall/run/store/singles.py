@@ -10,14 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankfall.disk import cannot, write
-from rankfall.run.store.files import (
-    SUFFIX,
-    Damaged,
-    Vault,
-    read_meta,
-    read_sealed,
-    write_sealed,
-)
+from rankfall.run.store.files import SUFFIX, Damaged, Vault, read_meta, read_sealed, write_sealed
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -72,7 +65,7 @@ class Checkpoints(Vault):
         path = self.checkpoint_file(stack_id)
         if self.objects:
             self.objects.fetch(path)  # a copy here may be of an earlier attempt
-        return self.read(path, partial(_read_checkpoint_of, cells=cells))
+        return self.read(path, partial(read_checkpoint, cells=cells))
 
     def drop_checkpoint(self, stack_id: str) -> None:
         """Delete a checkpoint, if it exists."""
@@ -122,16 +115,11 @@ def read_dataset(path: Path) -> Dataset:
         raise Damaged(f"it is not a dataset of this version ({error})") from None
 
 
-def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Return tensors and meta of a checkpoint. Raise `Damaged` or OSError."""
-    tensors, meta = read_sealed(path)
-    return tensors, _describe_stack(meta)
-
-
-def _read_checkpoint_of(path: Path, cells: Sequence[str]) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Return tensors and meta of a checkpoint. Raise `Damaged` if it is of other cells."""
-    tensors, meta = read_checkpoint(path)
-    if meta.get("cells") != list(cells):
+def read_checkpoint(path: Path, cells: Sequence[str] | None = None) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Return tensors and meta of a checkpoint. Raise `Damaged`, also if it is not of these cells (None: of any), or OSError."""
+    tensors, sealed = read_sealed(path)
+    meta = _describe_stack(sealed)
+    if cells is not None and meta.get("cells") != list(cells):
         raise Damaged("its cells are not those of the stack in training")
     return tensors, meta
 

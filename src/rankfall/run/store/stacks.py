@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankfall.disk import StoreError
-from rankfall.run.store.files import (
-    SUFFIX,
-    Damaged,
-    Vault,
-    read_meta,
-    read_sealed,
-    write_sealed,
-)
+from rankfall.run.store.files import SUFFIX, Damaged, Vault, read_meta, read_sealed, write_sealed
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -72,7 +63,8 @@ class Stacks(Vault):
         }
         different = [{name: value for name, value in record.items() if name not in shared} for record in records]
         contents = {"keys": list(keys), "shared": shared, "records": different}
-        path = self.root / "stacks" / group / (_identity(keys, records) + SUFFIX)
+        endings = json.dumps([[key, record["status"]] for key, record in zip(keys, records)])
+        path = self.root / "stacks" / group / f"{hashlib.sha256(endings.encode()).hexdigest()[:24]}{SUFFIX}"
         metadata = {"kind": "stack", "contents": json.dumps(contents)}
         write_sealed(path, tensors, metadata)
         if self.objects:
@@ -107,32 +99,20 @@ class Stacks(Vault):
         """Load finished cells with their tensors, checked, an entry per stack file, without missing and damaged cells.
 
         `join(loaded, keys)` makes a single stack of them."""
-        missing = list(dict.fromkeys(keys))
-        loaded: list[LoadedStack] = []
         groups = None if group is None else [group]
-        while missing:
-            by_file: dict[Path, list[CellRecord]] = {}
-            for cell in self.find_cells(missing, groups).values():
-                by_file.setdefault(cell.stack, []).append(cell)
-            failures = 0
-            for path in sorted(by_file):
-                stack = self.read(path, partial(_load, keys={cell.key for cell in by_file[path]}))
-                if stack is None:
-                    failures += 1
-                    self._forget(path)
-                else:
-                    loaded.append(stack)
-            if not failures:
-                break
-            loaded_keys = {key for stack in loaded for key in stack.keys}
-            missing = [key for key in missing if key not in loaded_keys]  # search again: another file may hold them
-        return loaded
+        return list(
+            self.read_keys(
+                keys,
+                lambda missing: {key: cell.stack for key, cell in self.find_cells(missing, groups).items()},
+                read_stack,
+            )
+        )
 
     def header(self, path: Path) -> Path:
         """Return the path of the header of a stack."""
         return self.root / HEADERS / path.parent.name / path.name
 
-    def _forget(self, path: Path) -> None:
+    def forget(self, path: Path) -> None:
         """Remove the header of a stack that is missing or damaged."""
         if self.objects:
             self.header(path).unlink(missing_ok=True)
@@ -149,21 +129,10 @@ def join(stacks: Sequence[LoadedStack], keys: Sequence[str]) -> tuple[dict[str, 
     import torch
 
     index = {key: number for number, key in enumerate(key for stack in stacks for key in stack.keys)}
-    missing = [key for key in keys if key not in index]
-    if missing:
-        raise StoreError(
-            f"{len(missing)} of {len(keys)} cells are no longer in the store ({missing[0]}, ...): train them again"
-        )
     order = torch.tensor([index[key] for key in keys])
     records = [record for stack in stacks for record in stack.records]
     tensors = {name: torch.cat([stack.tensors[name] for stack in stacks])[order] for name in stacks[0].tensors}
     return tensors, [records[index[key]] for key in keys]
-
-
-def _identity(keys: Sequence[str], records: Sequence[Mapping[str, Any]]) -> str:
-    """Return the digest of a stack's cells and their endings."""
-    text = json.dumps([[key, record["status"]] for key, record in zip(keys, records)])
-    return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
 def _parse(meta: Mapping[str, str], tensors: dict[str, Tensor]) -> LoadedStack:
@@ -175,16 +144,11 @@ def _parse(meta: Mapping[str, str], tensors: dict[str, Tensor]) -> LoadedStack:
         raise Damaged("its header is not that of a stack") from None
 
 
-def read_stack(path: Path) -> LoadedStack:
-    """Return all cells of a stack. Raise `Damaged` or OSError."""
+def read_stack(path: Path, keys: Collection[str] | None = None) -> LoadedStack:
+    """Return the cells of a stack that have these keys (None: all). Raise `Damaged` or OSError."""
     tensors, meta = read_sealed(path)
-    return _parse(meta, tensors)
-
-
-def _load(path: Path, keys: set[str]) -> LoadedStack:
-    """Return the cells of a stack that have these keys."""
-    whole = read_stack(path)
-    chosen = [index for index, key in enumerate(whole.keys) if key in keys]
+    whole = _parse(meta, tensors)
+    chosen = [index for index, key in enumerate(whole.keys) if keys is None or key in keys]
     if len(chosen) == len(whole.keys):
         return whole
     return LoadedStack(
