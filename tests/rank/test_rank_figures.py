@@ -61,7 +61,7 @@ def test_variants_of_an_attention_have_a_row_each(tmp_path: Path) -> None:
     names = [text.get_text() for text in left.get_yticklabels()]
     squares = {names[int(text.get_position()[1])]: text.get_text() for text in left.texts if text.get_text().isdigit()}
     assert squares == {
-        "softmax": "3", "top(penalty=0.1), softmax": "1", "top(penalty=0.0), softmax": "2", "other, softmax": "0"
+        "softmax": "3", "top 0.1, softmax": "1", "top 0.0, softmax": "2", "other, softmax": "0"
     }  # fmt: skip
 
 
