@@ -3,11 +3,12 @@
 It works for any axis of the grid, since every table of cells has them as columns.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from rankfall.annotations import Axes, DataFrame, Read, Series
+from rankfall.annotations import Axes, DataFrame, FacetGrid, Read, Series
 from rankfall.design import Training, names
 from rankfall.errors import RankfallError
 from rankfall.rank.law.shown import clear, has_no_residual
@@ -22,9 +23,10 @@ from rankfall.report.style import Picture, power, space_ticks, tower
 
 TABLES = ["law"]
 # The axis is linear in log10 of the residual above 10^-1 and logarithmic in it below, so that 0.5 and 10^-1000 are both readable.
-NOISE, EQUAL = "rounding noise of a plain float64 pass", "vectors are all equal or zero"
+NOISE = "rounding noise of a plain float64 pass"
 NAMED = 4  # panels listed in the caption
 HALF = float(np.log10(0.5))
+DOUBLED = ("tokens", "depth", "width", "heads")  # on a logarithmic axis
 TICKS = {0.0: "1", HALF: "0.5", -1.0: "0.1", -3.0: "$10^{-3}$", -10.0: tower(1), -100.0: tower(2)}
 
 
@@ -48,38 +50,43 @@ def figure(
     left_out, data = data[has_no_residual(data)], without_gaps(data, x)
     if data.empty:
         raise RankfallError("figure sweep: no finished cell has a residual above rounding noise")
-    names, titles = (sorted(data[column].unique(), key=order) for column in ("line", "panel"))
-    by_seed = data.groupby(["panel", "line", x, "seed"]).log10_residual.mean().reset_index()
-    palette = colours(names) if lines == ["architecture"] else steps(names)
-    grid = draw_lines(
-        by_seed, x, "log10_residual", "line", palette, col="panel", col_order=titles, col_wrap=min(columns, 4), height=1.8,
-        shared=(True, shared), marker="o" if x != "layer" else None,
-    )  # fmt: skip
+    look = {"col_wrap": min(columns, 4), "height": 1.8, "shared": (True, shared)}
+    look |= {"marker": None} if x == "layer" else {}
+    grid, by_seed, palette = draw_points(data, "log10_residual", lines, x, **look)
     for title, axis in grid.axes_dict.items():
-        scale_axes(axis, data if shared else data[data.panel == title], x)
+        scale_axis(axis, data if shared else data[data.panel == title])
         ends = left_out[left_out.panel == title].line.unique() if x == "layer" else []
         for name in [name for name in ends if name in palette]:
             line = by_seed[(by_seed.panel == title) & (by_seed.line == name)].groupby(x).log10_residual.mean()
             axis.plot(line.index[-1:], line.iloc[-1:], "X", color=palette[name], markersize=7)
     grid.set(xlabel=x, ylabel="|res(X)| / |X|")
-    legend_below(grid, 6, title=", ".join(lines))
-    reasons_by_row = (
-        left_out.value_reason.where(left_out.value_reason != "", EQUAL) if "value_reason" in left_out else EQUAL
-    )
-    kinds = (
-        left_out.assign(why=reasons_by_row).why.where(~left_out.floor.fillna(False).astype(bool), NOISE).value_counts()
-    )
-    reasons = [f"{reason} ({many(count, 'value')})" for reason, count in kinds.items()]
+    reasons = left_out.value_reason.where(~left_out.floor.fillna(False).astype(bool), NOISE).value_counts()
+    counted = ", ".join(f"{reason} ({many(count, 'value')})" for reason, count in reasons.items())
+    dropped = f"Residuals are missing, and lines end with a cross: {counted}. " * bool(counted)
     by = ["panel", "line"] if panels else ["line"]
     seeds = describe_lines(data, by, band="one standard deviation of the logarithm", mean="geometric means")
-    mark = "Lines end with a cross where residuals are missing" if x == "layer" else "Points are missing"
-    dropped = f"{mark}: {', '.join(reasons)}. " if reasons else ""
     text = (
         f"Relative residual by {x}, {describe_filter(where) or 'all cells'}: {seeds}. {dropped}"
-        f"{describe_finding(by_seed, x)}{describe_differences(data, [*lines, *panels, x])}{describe_missing(data, by, whole=whole)}"
+        f"{describe_finding(by_seed, 'log10_residual', x, power)}{describe_differences(data, [*lines, *panels, x])}"
+        f"{describe_missing(data, by, whole=whole)}"
     )
     points = summary(by_seed, ["panel", "line", x], "log10_residual")
     return Picture(grid.figure, text, points)
+
+
+def draw_points(
+    data: DataFrame, value: str, lines: list[str], x: str, **look: Any
+) -> tuple[FacetGrid, DataFrame, dict[Any, str]]:
+    """Draw means over seeds of a column of the rows of `select_points`. Return the grid, the drawn rows and the colour of each line."""
+    names, titles = (sorted(data[column].unique(), key=order) for column in ("line", "panel"))
+    palette = colours(names) if lines == ["architecture"] else steps(names)
+    by_seed = data.groupby(["panel", "line", x, "seed"])[value].mean().reset_index()
+    grid = draw_lines(by_seed, x, value, "line", palette, col="panel", col_order=titles, **look)
+    for axis in grid.axes.flat if x in DOUBLED else ():
+        axis.set_xscale("log", base=2)
+        axis.xaxis.set_major_formatter("{x:g}")
+    legend_below(grid, 6, title=", ".join(lines))
+    return grid, by_seed, palette
 
 
 def select_points(
@@ -119,8 +126,8 @@ def join_labels(data: DataFrame, columns: list[str], named: bool = False) -> Ser
     return texts[0].str.cat(texts[1:], ", ") if texts else ""
 
 
-def scale_axes(axis: Axes, data: DataFrame, x: str) -> None:
-    """Set up the axes for these residuals, with readable ticks."""
+def scale_axis(axis: Axes, data: DataFrame) -> None:
+    """Set up the vertical axis for these residuals, with readable ticks."""
     low, high = data.log10_residual.min(), max(0.0, data.log10_residual.max())
     axis.set_yscale("symlog", linthresh=1, linscale=0.8)
     last = int(np.log10(max(1.0, -low)))
@@ -131,25 +138,18 @@ def scale_axes(axis: Axes, data: DataFrame, x: str) -> None:
     ticks = {value: label for value, label in ticks.items() if low * 1.2 <= value <= high}
     axis.set_yticks(list(ticks), list(ticks.values()))
     axis.set_yticks([], minor=True)
-    if x == "layer":
-        from matplotlib.ticker import MaxNLocator
-
-        axis.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
     axis.set_ylim(low * 1.3 * 10 ** (0.02 * last) - 0.02, high + 0.06)
-    if x in ("depth", "width", "heads"):
-        axis.set_xscale("log", base=2)
-        axis.xaxis.set_major_formatter("{x:g}")
 
 
-def describe_finding(by_seed: DataFrame, x: str) -> str:
-    """Write which lines have the smallest and the largest residual at the end of the axis, by panel; empty for many panels."""
+def describe_finding(by_seed: DataFrame, value: str, x: str, write: Callable[[float], str]) -> str:
+    """Write which lines have the smallest and the largest value at the end of the axis, by panel; empty for many panels."""
     ends = []
     for panel, part in by_seed.groupby("panel"):
         last, count = part[part[x] == part[x].max()], part.line.nunique()
         ended = f", where {last.line.nunique()} of {count} lines end" if last.line.nunique() < count else ""
-        text = describe_ends(last, "log10_residual", power, "line", settings=False)
+        text = describe_ends(last, value, write, "line", settings=False)
         ends.append(f"{text} at {x} {part[x].max():g}{ended}" + f", in {panel}" * (by_seed.panel.nunique() > 1))
-    return f"The residual is {'; '.join(ends)}." if len(ends) <= NAMED else ""
+    return f"It is {'; '.join(ends)}." if len(ends) <= NAMED else ""
 
 
 def describe_differences(data: DataFrame, shown: list[str]) -> str:

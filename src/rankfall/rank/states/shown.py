@@ -9,12 +9,9 @@ import numpy as np
 
 from rankfall.annotations import DataFrame, Read
 from rankfall.errors import RankfallError
-from rankfall.rank.sweep import select_points
-from rankfall.report.captions import describe_ends, describe_lines, describe_missing
-from rankfall.report.colours import colours
-from rankfall.report.labels import order
-from rankfall.report.lines import legend_below, lines, summary
-from rankfall.report.lines import steps as graded
+from rankfall.rank.sweep import describe_finding, draw_points, select_points
+from rankfall.report.captions import describe_lines, describe_missing
+from rankfall.report.lines import summary
 from rankfall.report.page.chart import NETWORK, Chart
 from rankfall.report.schema import Table, declare_table
 from rankfall.report.selection import describe_filter, select
@@ -68,7 +65,6 @@ TITLES = {
     "stable_rank_gram": "sum s⁴ / max s⁴",
     "residual": "|res(X)| / |X|",
 }
-DOUBLED = ("tokens", "depth", "width", "heads")  # on a logarithmic axis
 
 
 def figure(
@@ -113,26 +109,15 @@ def draw_means(
     rows = rows[rows.value > 0] if log else rows
     if rows.empty:
         raise RankfallError(f"figure {figure}: no finished cell has a {title}.{missing}")
-    names, titles = (sorted(rows[column].unique(), key=order) for column in ("line", "panel"))
-    palette = colours(names) if line_columns == ["architecture"] else graded(names)
-    by = ["panel", "line", x]
-    shown = rows.groupby([*by, "seed"]).value.mean().reset_index().rename(columns={"value": title})
-    grid = lines(
-        shown, x, title, "line", palette, col="panel", col_order=titles, col_wrap=min(len(titles), 3), height=2.2, log=log
-    )  # fmt: skip
-    if x in DOUBLED:
-        for axis in grid.axes.flat:
-            axis.set_xscale("log", base=2)
-            axis.xaxis.set_major_formatter("{x:g}")
-    legend_below(grid, title=", ".join(line_columns))
-    last = shown[shown[x] == shown.groupby(["panel", "line"])[x].transform("max")]
-    ends = last.assign(**{title: np.log10(last[title])}) if log else last
+    rows = rows.rename(columns={"value": title})
+    panels_side_by_side = min(rows.panel.nunique(), 3)
+    grid, shown, _ = draw_points(rows, title, line_columns, x, col_wrap=panels_side_by_side, height=2.2, log=log)
+    ends = shown.assign(**{title: np.log10(shown[title])}) if log else shown
     write = (lambda value: f"{10**value:.3g}") if log else "{:.3g}".format
-    at_end = f"At the end, averaged over panels: {describe_ends(ends, title, write, 'line', settings=False)}."
     at = "by layer" if x == "layer" else f"after the last layer, by {x}"
     seeds = describe_lines(rows, ["panel", "line"], band="one standard deviation" + " of the logarithm" * bool(log))
     return Picture(
         grid.figure,
-        f"{title} {at}, {describe_filter(where) or 'all cells'}: {seeds}. {at_end}{missing}",
-        summary(shown, by, title, log=bool(log)),
+        f"{title} {at}, {describe_filter(where) or 'all cells'}: {seeds}. {describe_finding(ends, title, x, write)}{missing}",
+        summary(shown, ["panel", "line", x], title, log=bool(log)),
     )
