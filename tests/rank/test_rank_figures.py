@@ -61,7 +61,7 @@ def test_variants_of_an_attention_have_a_row_each(tmp_path: Path) -> None:
     names = [text.get_text() for text in left.get_yticklabels()]
     squares = {names[int(text.get_position()[1])]: text.get_text() for text in left.texts if text.get_text().isdigit()}
     assert squares == {
-        "softmax": "3", "top(penalty=0.1), softmax": "1", "top(penalty=0.0), softmax": "2", "other, softmax": "0"
+        "softmax": "3", "top 0.1, softmax": "1", "top 0.0, softmax": "2", "other, softmax": "0"
     }  # fmt: skip
 
 
@@ -90,7 +90,8 @@ def test_a_residual_of_0_pulls_its_mean_down_and_is_not_left_out(tmp_path: Path)
         for layer, value in enumerate(values)
     ]  # fmt: skip
     picture = components.load("figure", "residuals")(reader(tmp_path, "residuals", rows), architectures=["net"])
-    assert "After 2 layers less than 1% of it is left in 2 of 3 networks of net." in picture.caption
+    assert "Networks with less than 1% of it left after the last layer: " in picture.caption
+    assert ", 2 layers: net 2 of 3." in picture.caption
     (line,) = [line for line in picture.figure.axes[0].lines if len(line.get_xdata()) == 3]
     # The lowest that is not 0 is 1e-8: (1e-8 * 1e-8 * 1)^(1/3), where 1 alone would be left.
     assert line.get_ydata().tolist() == pytest.approx([1.0, 10 ** (-14 / 3), 10 ** (-16 / 3)])
@@ -135,5 +136,4 @@ def test_networks_of_two_trainings_are_counted_apart(tmp_path: Path) -> None:
         for layer in (0, 1)
     ]  # fmt: skip
     picture = components.load("figure", "residuals")(reader(tmp_path, "residuals", rows), architectures=["net"])
-    less = "after 1 layer less than 1% of it is left in"
-    assert f"fresh: {less} 2 of 3 networks of net; long: {less} 0 of 3 networks of net." in picture.caption
+    assert "left after the last layer: fresh, 1 layer: net 2 of 3; long, 1 layer: net 0 of 3." in picture.caption

@@ -35,7 +35,7 @@ def rows_of(off: float) -> dict[str, list[Row]]:
     """Return what was measured of a network, by table, with numbers that are off by so much."""
     state = {"place": "state", "quantity": "residual", "matrix_norm": "composite", "centre": "mean", "floor_share": 0.0}
     law = {"sample": 0, "floor": False, "method": "centred", "method_reason": "", "exponent": 1.0, "lemma_slack": 1.0,
-           "proven_slack": 2.0, "log10_float64": -1.0, "log10_float32": -1.0}  # fmt: skip
+           "proven_slack": 2.0, "value_reason": "", "log10_float64": -1.0, "log10_float32": -1.0}  # fmt: skip
     path = {"kind": "path", "evaluation": "recomputed", "paths": 5, "accuracy": 0.01 + off}
     long = {"trained_length": 8, "accuracy": 0.02 + off, "kept": 0.02 + off, "loss": 1.0, "chance": 0.05, "refused": ""}
     identity = {

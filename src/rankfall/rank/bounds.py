@@ -23,7 +23,6 @@ H does not need this, and follows from it for a single head only (with gamma = 1
 """
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -65,31 +64,6 @@ WIDE_HERE = f"scores of a row spread over more than {LIMIT}: no bound"
 WIDE_BEFORE = f"scores of a row spread over more than {LIMIT} in a layer before: no bound over all layers"
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """Terms of one layer, each (K, B)."""
-
-    log10_beta: Tensor
-    gamma: Tensor
-    log10_lipschitz: Tensor
-    score_range: Tensor  # max_i D_i over heads
-    log10_rest: Tensor  # log10 |R| of the layer's input
-    log10_factor_no_gamma: Tensor  # log10 of 4 beta H lambda / sqrt(d)
-    log10_proven: Tensor
-
-    @property
-    def condition(self) -> Tensor:
-        return self.score_range <= LIMIT
-
-    @property
-    def log10_factor(self) -> Tensor:
-        return self.log10_factor_no_gamma + self.gamma.log10()
-
-    @property
-    def log10_lemma(self) -> Tensor:
-        return self.log10_factor + 3 * self.log10_rest
-
-
 def refusal(block: Any, state: State) -> str:
     """Return the reason why the theorems do not apply to this block; empty where they do."""
     if not keeps_form(block, Block, "forward"):
@@ -118,8 +92,9 @@ def refusal_of_attention(block: Any, state: State) -> str:
     return ""
 
 
-def bounds(block: Any, state: State) -> Bounds:
-    """Return the terms of one layer for its input state. `refusal` must be empty."""
+def bounds(block: Any, state: State, log10_residual: Tensor) -> tuple[dict[str, Any], Tensor, Tensor]:
+    """Return the bounds on one layer for its input state as columns (K, B), with their excess over the layer's residual; the log10 of the
+    factor without gamma; and that of lambda. `refusal` must be empty. Rows must pass through `withhold`."""
     attention = block.attention
     parts = scores(attention, state)
     assert parts is not None  # `refusal` is empty
@@ -135,43 +110,29 @@ def bounds(block: Any, state: State) -> Bounds:
     lipschitz = mlp_lipschitz(block.mlp).to(beta)  # (K,) or ()
     log_beta = beta.log10().unsqueeze(1).expand_as(gamma)
     log_lipschitz = lipschitz.log10().reshape(-1, 1).expand_as(gamma)
-    r_l1, r_inf = log10_norm(state.rest, "l1"), log10_norm(state.rest, "linf")
+    r, r_l1, r_inf = (log10_norm(state.rest, norm) for norm in ("composite", "l1", "linf"))
     log_e = e.log / math.log(10)
     first = (e_l1 * matrix_norm(maps, "l1").unsqueeze(1)).sum(-1).log10() + log_e + r_l1
     second = (e_max * matrix_norm(maps, "linf").unsqueeze(1)).sum(-1).log10() + log_e + r_inf
     tokens = max(2, ranges.shape[-1])  # a single token has R = 0, whatever the factor
-    return Bounds(
-        log10_beta=log_beta,
-        gamma=gamma,
-        log10_lipschitz=log_lipschitz,
-        score_range=(ranges.amax((-2, -1)) * e.log.exp()),
-        log10_rest=log10_norm(state.rest, "composite"),
-        log10_factor_no_gamma=math.log10(4 * heads / width**0.5) + log_beta + log_lipschitz,
-        log10_proven=math.log10(8 * (1 - 1 / tokens)) + 0.5 * (first + second) + log_lipschitz,
-    )
-
-
-def one_layer(terms: Bounds, log10_residual: Tensor) -> dict[str, Any]:
-    """Return a layer's bounds as columns (K, B), with their excess over the layer's residual. Rows must pass through `withhold`."""
-    no_gamma = terms.log10_factor_no_gamma + 3 * terms.log10_rest
-    contraction = terms.log10_factor + 2 * terms.log10_rest
-    return {
+    score_range = ranges.amax((-2, -1)) * e.log.exp()  # max_i D_i over heads
+    factor_no_gamma = math.log10(4 * heads / width**0.5) + log_beta + log_lipschitz
+    factor = factor_no_gamma + gamma.log10()
+    columns = {
         "theory_applies": True,
         "theory_reason": "",
-        "score_range": terms.score_range,
-        "condition": terms.condition,
-        "log10_beta": terms.log10_beta,
-        "gamma": terms.gamma,
-        "log10_factor": terms.log10_factor,
-        "log10_contraction": contraction,
-        "vacuous": contraction >= 0,
-        "log10_lemma": terms.log10_lemma,
-        "lemma_slack": slack(terms.log10_lemma, log10_residual),
-        "log10_lemma_no_gamma": no_gamma,
-        "lemma_no_gamma_slack": slack(no_gamma, log10_residual),
-        "log10_proven": terms.log10_proven,
-        "proven_slack": slack(terms.log10_proven, log10_residual),
+        "score_range": score_range,
+        "condition": score_range <= LIMIT,
+        "log10_beta": log_beta,
+        "gamma": gamma,
+        "log10_factor": factor,
+        "log10_contraction": factor + 2 * r,
+        "vacuous": factor + 2 * r >= 0,
     }
+    proven = math.log10(8 * (1 - 1 / tokens)) + 0.5 * (first + second) + log_lipschitz
+    for name, bound in {"lemma": factor + 3 * r, "lemma_no_gamma": factor_no_gamma + 3 * r, "proven": proven}.items():
+        columns |= {f"log10_{name}": bound, f"{name}_slack": slack(bound, log10_residual)}
+    return columns, factor_no_gamma, log_lipschitz
 
 
 def leave_theory_empty(reason: str) -> dict[str, Any]:

@@ -4,7 +4,6 @@ Bands are one standard deviation over samples, within a seed; the numbers of the
 thin dashed line of the same colour, drawn only where the measured model has the sizes of the published one.
 """
 
-import math
 from pathlib import Path
 from typing import Literal
 
@@ -102,18 +101,7 @@ def describe_finding(points: DataFrame) -> str:
     parts = [f"from layer {layer} on in {title}" for title, layer in lost.items()]
     sentence = f"{label('SAN')} is below {LOST:g} {join(parts)}." if parts else f"{label('SAN')} stays above {LOST:g}."
     least = points[points.variant == "transformer"]["mean"].min()
-    return sentence + (
-        f" The whole model keeps at least {round_down(float(least)):g} at every layer." if least == least else ""
-    )
-
-
-def round_down(value: float) -> float:
-    """Round down to two digits."""
-    if value <= 0:
-        return value
-    digits = 1 - math.floor(math.log10(value))
-    rounded = round(value, digits)
-    return rounded if rounded <= value else round(rounded - 10.0**-digits, digits)
+    return sentence + f" The least residual of a whole model is {least:.2g}." * bool(least == least)
 
 
 def say_sizes(panels: DataFrame) -> str:

@@ -36,15 +36,13 @@ def figure(
     if measured and table.empty:
         raise RankfallError(f"figure curves: no finished cell has {split} {metric}; there is: {', '.join(measured)}")
     table, task = one_of(table, "curves", "task", task)
-    trained = table[table.groupby("training").epoch.transform("max") > 0]
-    if training is None and len(trained):
-        table = trained
+    if training is None and (table.epoch > 0).any():
+        table = table[table.groupby("training").epoch.transform("max") > 0]
     table, training = one_of(table, "curves", "training", training)
     shown = panels_of(table, "curves", panels)
     table = table[table.architecture.isin([name for names in shown.values() for name in names])]
     table = deepest(table, "curves", ["architecture"])
-    cells = read("cells")
-    guesses = chances(table, cells) if metric == "accuracy" else []
+    guesses = chances(table, read("cells")) if metric == "accuracy" else []
     chance = say_span(guesses, "{:.3f}".format)
     grid = draw_panels(shown, table, "epoch", "value", bounds=SHARE if metric.startswith("accuracy") else POSITIVE)
     if chance and " to " not in chance:
@@ -54,14 +52,12 @@ def figure(
         grid.set(xticks=sorted(table.epoch.unique()))
     legend_below(grid)
     ends = table[table.epoch == table.groupby("architecture").epoch.transform("max")]
-    if chance:
-        dashed, options = ("", ", by the options of the task") if " to " in chance else (" (dashed)", "")
-        chance = f" Chance{dashed}, the best guess without the input, is {chance}{options}."
+    guess = f" Chance, the best guess without the input, is {chance}." if chance else ""
     names = [name for panel in shown.values() for name in panel]
     whole = select_asked(read("training"), where, task=task, training=training, architecture=names if panels else [])
     text = (
         f"{split.capitalize()} {metric} on {label(task)} by epoch, training {label(training)}: "
-        f"{describe_lines(table, ['architecture'], 'value')}. After the last epoch: {describe_ends(ends, 'value', 3)}.{chance}"
+        f"{describe_lines(table, ['architecture'], 'value')}. After the last epoch: {describe_ends(ends, 'value', 3)}.{guess}"
         f"{describe_missing(table, ['architecture'], 'value', whole)}"
     )
     return Picture(

@@ -68,10 +68,6 @@ def equal_shares(table: DataFrame) -> Series:
     return 1 / (table["length"] - (table.kept_tokens == "without first"))
 
 
-def own_share(rows: DataFrame) -> DataFrame:
-    return plain(rows, "value", chance=equal_shares(rows))
-
-
 HEADLINES = (
     Headline(
         "own_share",
@@ -79,7 +75,7 @@ HEADLINES = (
         "how much of a token's last state comes from its own input, by the norms of its derivatives, mean over tokens",
         ("layer", "method", "kept_tokens", "quantity", "value"),
         lambda table: at_last(select(table, JACOBIAN | OWN)),
-        own_share,
+        lambda rows: plain(rows, "value", chance=equal_shares(rows)),
         first="trained",
         beside={"chance": "1/n, where all tokens have equal shares"},
         place=30,

@@ -49,15 +49,6 @@ def is_own(table: DataFrame) -> Series:
     return (table.trained_layer.isna() | (table.trained_layer == table.layer)).astype(bool)
 
 
-def found_again(table: DataFrame) -> DataFrame:
-    rows = select(table, ASKED)
-    return at_last(rows[is_own(rows)])
-
-
-def identity_rate(rows: DataFrame) -> DataFrame:
-    return plain(rows, "rate", chance=rows.chance)
-
-
 HEADLINES = (
     Headline(
         "identity_rate",
@@ -65,8 +56,8 @@ HEADLINES = (
         "share of the tokens whose last state a trained linear map leads back to their own embedding, nearest by cosine among the "
         "tokens of the sentence",
         ("layer", "map", "loss", "trained_layer", "candidates", "distance", "rate"),
-        found_again,
-        identity_rate,
+        lambda table: at_last(select(table[is_own(table)], ASKED)),
+        lambda rows: plain(rows, "rate", chance=rows.chance),
         first="trained",
         beside={"chance": "rate of a guess among the tokens of the sentence"},
         place=20,

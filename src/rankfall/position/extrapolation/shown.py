@@ -19,7 +19,7 @@ from rankfall.report.page.question import ask_range, percent
 from rankfall.report.published_numbers import read_published
 from rankfall.report.ranking import say_span
 from rankfall.report.schema import Table, declare_table
-from rankfall.report.selection import chances, deepest, one_of, select_asked, select_finished
+from rankfall.report.selection import chances, choose, deepest
 from rankfall.report.style import Picture
 
 
@@ -129,10 +129,13 @@ def figure(
     `quantity`: accuracy, its share of that at the trained length, or loss. `panels`: {title: [architectures]}; by default, one panel has
     all architectures of the task and training that have the most cells. `where`: only these rows, by any column.
     """
-    table, task = one_of(select_finished(read("extrapolation"), "extrapolation", where), "extrapolation", "task", task)
-    table, training = one_of(table, "extrapolation", "training", training)
+    requested = {
+        "task": task,
+        "training": training,
+        "architecture": [name for names in panels.values() for name in names],
+    }
+    table, whole, (task, training) = choose(read("extrapolation"), "extrapolation", where, **requested)
     shown = panels_of(table, "extrapolation", panels)
-    table = table[table.architecture.isin([name for names in shown.values() for name in names])]
     table = deepest(table, "extrapolation", ["architecture"])
     drawn = table[table[quantity].notna()]
     if drawn.empty:
@@ -151,10 +154,7 @@ def figure(
         panel.set_xticks(lengths, [str(length) for length in lengths])
         panel.set_xticks([], minor=True)
     legend_below(grid)
-    names = [name for group in shown.values() for name in group] if panels else []
-    whole = select_asked(read("extrapolation"), where, task=task, training=training, architecture=names)
-    dashed, options = ("", ", by the options of the task") if " to " in guess else (" (dashed)", "")
-    chance = f" Chance{dashed} is {guess}{options}." if guess else ""
+    chance = f" Chance is {guess}." if guess else ""
     text = (
         f"{' '.join(LABELS[quantity].split()).capitalize()} on held-out text of {label(task)}, by the length of the text: "
         f"{describe_lines(drawn, ['architecture'])}. Networks were trained on {join(f'{length:g}' for length in trained)} tokens."

@@ -28,12 +28,6 @@ def offsets(context: Context) -> list[dict[str, Any]]:
         for head, numbers in enumerate(by_offset(matrix)[0].double().cpu().tolist(), 1):  # 2T - 1 numbers
             labels = {"which": which, "layer": layer, "of_head": head}
             rows += [labels | {"offset": o, "value": value} for o, value in enumerate(numbers, 1 - length)]
-    if not rows:
-        about = context.cells[0].architecture
-        raise RankfallError(
-            f"measure offsets: architecture {about.name!r} has position {about.position} and normaliser {about.normaliser}, which have no "
-            "terms by offset; choose others by the measure's `cells`"
-        )
     return rows
 
 

@@ -14,11 +14,10 @@ from pandas import factorize
 from rankfall.annotations import Axes, DataFrame, Figure, Read
 from rankfall.errors import RankfallError
 from rankfall.filters import matches_in_table, parts
-from rankfall.rank.orders.figure import NAMES
+from rankfall.rank.orders.figure import name_rows, word
 from rankfall.report.captions import describe_missing
 from rankfall.report.colours import DIRECTION, KEEPS, KEEPS_SOME, LOSES, UNKNOWN
 from rankfall.report.labels import join, many
-from rankfall.report.looks import label
 from rankfall.report.part_numbers import MADE_OF
 from rankfall.report.style import WIDTH, Picture, canvas
 
@@ -28,7 +27,6 @@ ALL, SOME, ONE = KEEPS, KEEPS_SOME, LOSES
 APART = "#c1121f"  # theory and measurement differ
 
 DIFFER = ("fewer rows than theory allows", "more rows than theory allows")  # an undecided theory is no difference
-ATTENTIONS = {"gau": "gated", "linear": "linear"}
 
 
 def probe(read: Read, *, attentions: list[str] = []) -> Picture:
@@ -44,7 +42,7 @@ def probe(read: Read, *, attentions: list[str] = []) -> Picture:
     if table.empty:
         raise RankfallError(f"figure probe: no row has one of the attentions {', '.join(attentions) or 'asked for'}")
     counts = {name: table[name].astype("Float64").astype(float) for name in ("theory_rows", "untrained_rows")}
-    table = table.assign(**counts, row=[row_name(*names) for names in zip(table.attention, table.normaliser)])
+    table = table.assign(**counts, row=name_rows(table))
     n = int(table.tokens.iloc[0])
     networks = read("probe_trained")
     learned, keys = match_trained(networks, table)
@@ -76,19 +74,15 @@ def probe(read: Read, *, attentions: list[str] = []) -> Picture:
     return Picture(figure, caption(table, n, learned) + missing, numbers.drop(columns="row"))
 
 
-def row_name(attention: str, normaliser: Any) -> str:
-    """Return the normaliser's name, after that of the attention unless it is multi-head."""
-    name = parts(attention)[0]
-    words = [] if name == "multihead" else [label(name) if label(name) != name else ATTENTIONS.get(name, name)]
-    return " ".join(words + ([component_words(normaliser)] if isinstance(normaliser, str) else []))
-
-
 def component_words(component: str) -> str:
     """Return a component's name in words, with its options."""
     name, options = parts(component)
-    words = [key if value == "true" else f"{key} {value}" for key, value in options.items() if value != "false"]
-    word = label(name) if label(name) != name else NAMES.get(name, name.replace("_", " "))
-    return " ".join([word, *words])
+    return " ".join(
+        [
+            word(name),
+            *(key if value == "true" else f"{key} {value}" for key, value in options.items() if value != "false"),
+        ]
+    )
 
 
 def order_names(table: DataFrame, column: str) -> list[str]:

@@ -9,7 +9,6 @@ failed.
 import copy
 from typing import Any
 
-from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
 from rankfall.nets.network import Shape
 from rankfall.position.agreement import answers, compare_with_theory, rests_on, zero_share
@@ -30,11 +29,6 @@ def probe_trained(context: Context, *, draws: int = 4, enough: float = 0.95) -> 
     """
     network, data, (cell,) = copy.deepcopy(context.network).double().cpu(), context.data, context.cells
     design, longest = cell.architecture, data.train.inputs.shape[2]
-    if bool((data.train.inputs != data.train.inputs[..., :1]).any()):
-        raise RankfallError(
-            f"measure probe_trained: tokens of task {cell.task.name!r} differ; select cells of the task probe, as in "
-            "`cells: {task: probe}`"
-        )
     untrained = random_networks(design, Shape("tokens", "classes", longest, data.size_in, longest), draws)
     rows = []
     for name, split in data.splits.items():

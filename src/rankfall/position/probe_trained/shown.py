@@ -37,10 +37,6 @@ def longest_trained(table: DataFrame) -> DataFrame:
     return known[known["length"] == known.groupby("key")["length"].transform("max")]
 
 
-def probe_accuracy(rows: DataFrame) -> DataFrame:
-    return plain(rows, "accuracy", chance=rows.chance, ceiling=rows.ceiling)
-
-
 HEADLINES = (
     Headline(
         "probe_accuracy",
@@ -48,7 +44,7 @@ HEADLINES = (
         "share of the places of equal tokens that the trained network names, at the longest trained length",
         ("length", "beyond", "accuracy"),
         longest_trained,
-        probe_accuracy,
+        lambda rows: plain(rows, "accuracy", chance=rows.chance, ceiling=rows.ceiling),
         first="only trained",
         beside={
             "chance": "accuracy of the best single answer for all places",

@@ -20,8 +20,6 @@ from rankfall.errors import RankfallError
 from rankfall.measure.context import Context
 from rankfall.measure.shared import in_float64
 from rankfall.nets.network import Network
-from rankfall.nets.norms.none import none as no_norm
-from rankfall.rank.centred.assumptions import unbound
 from rankfall.rank.powers import exponent_of, measurable, reason_of, shift
 from rankfall.rank.residual import matrix_norm, relative_residual
 from rankfall.train.objectives import classes, values
@@ -34,7 +32,6 @@ REQUIRES = [
 ]
 BIAS = "bias"
 OF_OUTPUT = ("size", "norm_share", "output_share", "relative_residual", "error")
-WORDS = {"mlp": "an MLP", "norm": "norms"}
 EXACT = 1e-8  # relative to the largest entry; larger errors are not rounding
 
 
@@ -42,19 +39,13 @@ EXACT = 1e-8  # relative to the largest entry; larger errors are not rounding
 def decomposition(context: Context, *, samples: int = 256) -> list[dict[str, Any]]:
     """Return a row for each path length and for the bias term, over the first test samples."""
     network, inputs = in_float64(context, samples)
-    norms = [block for block in network.blocks if unbound(block.norm1)[0] is not no_norm]
-    for part, nonlinear in (("mlp", [block for block in network.blocks if block.mlp is not None]), ("norm", norms)):
-        if nonlinear:  # not linear, so that the theorem does not apply
-            raise RankfallError(
-                f"decomposition: a network with {WORDS[part]} is not a sum over paths; choose cells with `{part}: none`"
-            )
     targets = context.data.test.targets[:, :samples]
     terms, bias = path_terms(network, inputs)
     whole = network.states(inputs)[-1]
     total = torch.stack(terms).sum(0) + bias
     known = measurable(whole.flatten(1, 2))  # (K,)
     error = torch.where(known, (total - whole).abs().amax((1, 2, 3)) / whole.abs().amax((1, 2, 3)), torch.nan)
-    if bool((error > EXACT).any()):  # for example a user's residual connection that is not a X + c F(X)
+    if bool((error > EXACT).any()):  # an MLP, a norm, or a user's residual connection that is not a X + c F(X)
         raise RankfallError(
             f"decomposition: paths miss the output by {float(error.max()):.1g} of it: a component of this network is not linear "
             "where the theorem assumes it; leave these cells out"

@@ -50,7 +50,7 @@ def law(
     panel = axes[0][0]
     draw_decay(panel, mean_by_seed(resolved, "log10_residual"), names, methods, set(noise.index))
     centred = table[table.architecture.map(methods) == "centred"]
-    draw_references(panel, mean_by_seed(centred, "log10_residual", "log10_float64", "log10_float32"), names)
+    draw_references(panel, centred, "architecture")
     if bounded:
         draw_slack(axes[0][1], table, names)
     below(figure, collect_labels(axes[0], ("architecture", "method", "bound", "centred", *names)))
@@ -110,16 +110,14 @@ def label_towers(panels: Sequence[Axes], lowest: float) -> None:
             panel.invert_yaxis()
 
 
-def draw_references(panel: Axes, by_seed: DataFrame, names: list[str]) -> None:
-    """Draw reference lines: a slope of log10(3) per layer, which is cubing on these axes, and the ends of plain passes."""
-    first = next((name for name in names if name in set(by_seed.architecture)), None)
-    if first is None:
-        return
-    line = log_twice(by_seed[by_seed.architecture == first].groupby("layer").log10_residual.mean()).dropna()
-    if len(line) >= 4:
-        x = np.array([line.index[2], line.index[-1]])
-        cubic = line.iloc[2] + (x - x[0]) * np.log10(3) + 0.45
-        panel.plot(x, cubic, ":", color="black", linewidth=0.9, label="slope of a cubic law")
+def draw_references(panel: Axes, rows: DataFrame, by: str) -> None:
+    """Draw below the lowest line a slope of log10(3) per layer, which is cubing on these axes, and the ends of plain passes."""
+    rows = rows.dropna(subset="log10_residual").astype({"log10_residual": float}).sort_values("log10_residual")
+    line = rows[rows[by].isin(rows[by][:1])].groupby("layer").log10_residual.mean()
+    if len(line) >= 4 and line.iloc[-1] < -1:
+        layers = line.index[2:].to_numpy(dtype=float)
+        heights = log_twice(line.iloc[-1]) + 0.45 - (layers[-1] - layers) * np.log10(3)
+        panel.plot(layers, heights, ":", color="black", linewidth=0.9, label="slope of a cubic law")
     for name in ("float64", "float32"):
         end = np.log10(-np.log10(16 * np.finfo(name).eps))
         panel.axhline(end, color="#bbbbbb", linewidth=0.8, label="ends of float32 and float64")
@@ -151,9 +149,6 @@ def describe_finding(resolved: DataFrame, names: list[str]) -> str:
     )
 
 
-FLOORS = {"float64": 16, "float32": 7}  # approximate decimal digits
-
-
 def model_figure(read: Read, *, variants: list[str] = []) -> Picture:
     """Draw medians over seeds and samples, with the values of an ordinary float64 pass, which stay at their floor.
 
@@ -179,9 +174,7 @@ def model_figure(read: Read, *, variants: list[str] = []) -> Picture:
         style="pass", style_order=["log10_residual", "direct"], dashes={"log10_residual": "", "direct": (1, 1.5)},
     )  # fmt: skip
     for name, panel in grid.axes_dict.items():
-        draw_slope(panel, points[points.panel == name])
-        for digits in FLOORS.values():
-            panel.axhline(np.log10(digits), color="#bbbbbb", linewidth=0.8, label="ends of float32 and float64")
+        draw_references(panel, points[points.panel == name], "variant")
     label_towers(list(grid.axes.flat), float(long.log10.min()))
     for panel in grid.axes[:, 0] if grid.axes.ndim > 1 else grid.axes[:1]:
         panel.set_ylabel("residual |res(X)| / |X|")
@@ -190,8 +183,8 @@ def model_figure(read: Read, *, variants: list[str] = []) -> Picture:
     by = ["panel", "variant"]
     caption = (
         f"Residuals of real models: medians over {describe_readings(known, 'panel')}. "
-        "Solid: without a rounding floor. Dotted: an ordinary float64 pass, which ends at its floor (grey, across). On this axis, "
-        "log10(-log10 residual), a cubic law has the grey slope. "
+        "Solid: without a rounding floor. Dotted: an ordinary float64 pass, which ends at its floor (grey). On this axis, "
+        "log10(-log10 residual), a cubic law has the black slope. "
     )
     caption += describe_models(points) + describe_missing(table, by, "log10_residual")
     return Picture(grid.figure, caption, points)
@@ -208,14 +201,3 @@ def describe_models(points: DataFrame) -> str:
         exponent = f"; each layer takes the lowest to its power {pace:.2f}" if pace == pace else ""
         sentences.append(f"{name}, layer {last.layer.iloc[0]}: {ends}{exponent}")
     return f"{'. '.join(sentences)}."
-
-
-def draw_slope(panel: Axes, points: DataFrame) -> None:
-    """Draw a line of slope log10 3 through the last point of the lowest curve."""
-    ends = points[points.layer == points.layer.max()].log10_residual.astype(float)
-    if ends.empty or not ends.min() < -1:
-        return
-    end, top = int(points.layer.max()), float(np.log10(-ends.min()))
-    start = max(0, end - 3)
-    heights = [top - (end - start) * np.log10(3) + 0.4, top + 0.4]
-    panel.plot([start, end], heights, color="#888888", linewidth=1.0, label="slope of a cubic law")

@@ -33,7 +33,6 @@ from rankfall.rank.bounds import (
     leave_theory_empty,
     log10_norm,
     none_reason,
-    one_layer,
     pick,
     refusal,
     slack,
@@ -126,19 +125,17 @@ def centred_columns(network: Network, states: list[State]) -> list[dict[str, Any
         if stopped:
             columns |= leave_theory_empty(stopped)
             continue
-        terms = bounds(block, before)
-        largest = torch.maximum(largest, torch.stack([terms.log10_factor, terms.log10_factor_no_gamma]))
-        holds = holds & terms.condition
+        of_layer, factor_no_gamma, log_lipschitz = bounds(block, before, absolute)
+        largest = torch.maximum(largest, torch.stack([of_layer["log10_factor"], factor_no_gamma]))
+        holds = holds & of_layer["condition"]
         published, no_gamma = theorem(largest, start, layer)
-        columns |= one_layer(terms, absolute) | {"log10_lipschitz": terms.log10_lipschitz}
-        columns |= {
+        columns |= of_layer | {
+            "log10_lipschitz": log_lipschitz,
+            "condition_all": holds,
             "log10_theorem": published,
             "theorem_slack": slack(published, absolute),
             "log10_theorem_no_gamma": no_gamma,
-        }
-        columns |= {
             "theorem_no_gamma_slack": slack(no_gamma, absolute),
             "theorem_contracts": 2 * start + largest[0] < 0,
         }
-        columns["condition_all"] = holds
     return rows

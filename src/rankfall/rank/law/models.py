@@ -26,7 +26,6 @@ from rankfall.rank.bounds import (
     leave_theory_empty,
     log10_norm,
     none_reason,
-    one_layer,
     pick,
     refusal_of_attention,
     withhold,
@@ -100,4 +99,4 @@ def _theory(block: Any, before: State) -> dict[str, Any]:
     if stopped:
         return leave_theory_empty(stopped)
     absolute = log10_norm(attend(block.attention, before).rest, "composite")
-    return {"log10_attention": absolute} | one_layer(bounds(alone, before), absolute)
+    return {"log10_attention": absolute} | bounds(alone, before, absolute)[0]

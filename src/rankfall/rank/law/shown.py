@@ -5,13 +5,11 @@ from collections.abc import Iterable
 
 from rankfall.annotations import DataFrame, Series
 from rankfall.report.headlines import Headline, all_rows, at_last
-from rankfall.report.labels import many
 from rankfall.report.page.chart import MODEL, Chart
-from rankfall.report.page.question import Question, say_range
+from rankfall.report.page.question import ask_range
 from rankfall.report.published_numbers import read_published
 from rankfall.report.schema import MODEL_COLUMNS, Table, declare_columns, declare_table
 from rankfall.report.selection import SPECS
-from rankfall.report.settings import Setting
 from rankfall.report.style import power
 
 # The bounds on one layer, shared with model_law. From log10_factor on they are null unless `condition`; `theory_reason` says so.
@@ -147,12 +145,15 @@ CHARTS = (
 )
 
 
-def say_law(rows: DataFrame, setting: Setting) -> str:
-    text = f"after {many(setting.depth, 'layer')} the residual without rounding (geometric mean) is largest in"
-    return say_range(rows, setting, number="log_residual", text=text, write=power)
-
-
-SENTENCES = (Question("How small does the residual become?", ("log_residual",), say_law, place=60),)
+SENTENCES = (
+    ask_range(
+        "How small does the residual become?",
+        "log_residual",
+        "at the last layer the residual without rounding (geometric mean) is largest in",
+        power,
+        place=60,
+    ),
+)
 
 
 DATA = ["rank/law/published.csv"]

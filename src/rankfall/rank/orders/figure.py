@@ -1,6 +1,6 @@
 """The table of orders as a picture: which architectures lose rank doubly exponentially (3), exponentially (1), or not at all (0)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -15,12 +15,10 @@ from rankfall.filters import parts
 from rankfall.rank.orders.shown import NEAR, PLAIN
 from rankfall.rank.orders.theory import BARE
 from rankfall.report.colours import DIRECTION, KEEPS, LOSES, LOSES_FASTER, LOSES_FASTEST, UNKNOWN
-from rankfall.report.labels import many
+from rankfall.report.labels import labels, many
 from rankfall.report.looks import label
 from rankfall.report.selection import select
 from rankfall.report.style import WIDTH, Picture, canvas
-
-BETWEEN = "\t"  # the names of an attention and of a normaliser, which may have spaces
 
 # Blue means that rank is kept and orange that it is lost, darker if faster. Lightness differs too, for print and colour-blind readers.
 SHADES = [LOSES_FASTEST, LOSES_FASTER, LOSES, KEEPS, UNKNOWN]
@@ -93,7 +91,14 @@ def orders(
     alone = select(table, {"block": BARE, "biases": biases})
     plain = select(table, PLAIN | {"biases": True})
     around = plain[plain.block != BARE]
-    rows = sorted(alone.row.unique(), key=order_rows)
+    kinds = (
+        alone[["row", "attention", "normaliser"]].fillna("").drop_duplicates("row").itertuples(index=False, name=None)
+    )
+    # Multi-head attention first, then by attention, with normalisers in the order of `NAMES`.
+    rows = [
+        row
+        for row, *_ in sorted(kinds, key=lambda kind: (kind[1] != "multihead", kind[1], order_names(kind[2]), kind[2]))
+    ]
     places = sorted(
         alone[["sentinels", "mask", "position"]].drop_duplicates().itertuples(index=False, name=None),
         key=lambda place: (place[0] != "none", place[1] != "none", order_names(place[2])),
@@ -124,47 +129,23 @@ def orders(
 
 def word(name: str) -> str:
     """Return a component's name in words: its label in the configuration, or the default."""
-    return NAMES.get(name, name) if label(name) == name else label(name)
+    return NAMES.get(name, name.replace("_", " ")) if label(name) == name else label(name)
 
 
 def name_rows(table: DataFrame) -> list[str]:
-    """Return the row of each entry: the normaliser, after the attention unless it is multi-head."""
-    short = name_variants(table.attention.unique())
-    return [
-        BETWEEN.join([short[attention]] * (attention != "multihead") + [normaliser] * isinstance(normaliser, str))
-        for attention, normaliser in zip(table.attention, table.normaliser)
-    ]
-
-
-def name_variants(components: Iterable[str]) -> dict[str, str]:
-    """Return component -> its name, with the options in which components of that name differ: `local(width=2)`."""
-    options = {component: parts(component) for component in components}
-    short = {}
-    for component, (name, mine) in options.items():
-        same = [other for other_name, other in options.values() if other_name == name]
-        differ = [f"{key}={value}" for key, value in mine.items() if any(other.get(key) != value for other in same)]
-        short[component] = f"{name}({', '.join(differ)})" if differ else name
-    return short
-
-
-def row_words(name: str) -> str:
-    """Return the words of a row; a component keeps its options unless the configuration labels it as a whole."""
-    words = []
-    for component in name.split(BETWEEN):
-        short, bracket, options = component.partition("(")
-        words.append(word(component) if word(component) != component else word(short) + bracket + options)
-    return ", ".join(words)
+    """Return the row of each entry: the normaliser, after the attention unless it is multi-head. Components of one name have the options in
+    which they differ, unless the configuration labels them as a whole."""
+    names = {"multihead": "", "": ""}
+    columns = [table[kind].fillna("") for kind in ("attention", "normaliser")]
+    for component, short in (pair for column in columns for pair in labels(column.unique()).items()):
+        name = parts(component)[0]
+        whole = label(component) if label(component) != component else short.replace(label(name), word(name), 1)
+        names.setdefault(component, whole)
+    return [", ".join(filter(None, (names[component] for component in pair))) for pair in zip(*columns)]
 
 
 def order_names(name: str) -> int:
     return list(NAMES).index(name) if name in NAMES else len(NAMES)
-
-
-def order_rows(name: str) -> tuple[str, int, str]:
-    """Return a sort key: multi-head attention first, then by attention, with normalisers in the order of `NAMES`."""
-    attention, _, normaliser = name.rpartition(BETWEEN)
-    alone = name.partition("(")[0] in ("gau", "linear")  # attention that reads no normaliser
-    return (name if alone else attention), order_names(normaliser), normaliser
 
 
 def shade(order: float) -> int:
@@ -193,7 +174,7 @@ def draw_squares(
     )  # fmt: skip
     at, names = np.arange(len(columns)) + 0.5, [str(column) for column in columns]
     panel.set_xticks(at, names, rotation=55, ha="right", rotation_mode="anchor")
-    panel.set_yticks(np.arange(len(rows)) + 0.5, [row_words(name) for name in rows], rotation=0)
+    panel.set_yticks(np.arange(len(rows)) + 0.5, list(rows), rotation=0)
     panel.grid(visible=False)
     panel.tick_params(length=0)
 
@@ -213,7 +194,7 @@ def draw_groups(panel: Axes, columns: list[tuple[str, str, str]]) -> None:
 def caption(alone: DataFrame, shown: DataFrame, quantity: str, heads: int) -> str:
     """Write the caption: counts of attention layers by order, and how many entries theory does not expect."""
     rounded = alone.order.round()
-    cubic = "; ".join(row_words(name) for name in sorted(set(alone.row[rounded == 3]))) or "none"
+    cubic = "; ".join(sorted(set(alone.row[rounded == 3]))) or "none"
     counts = {p: int((rounded == p).sum()) for p in (3, 1, 0)}
     others, missing = int(rounded.notna().sum()) - sum(counts.values()), int(shown.order.isna().sum())
     with_theory = shown.dropna(subset=["theory", "order"])

@@ -1,10 +1,11 @@
 """Declare the table `orders` and what is shown of it: the rate at which architectures lose rank."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from rankfall import components
-from rankfall.annotations import DataFrame, Series
+from rankfall.annotations import Series
 from rankfall.rank.orders.theory import BARE, BLOCKS
 from rankfall.report.headlines import Headline, OfParts, PartNumber
 from rankfall.report.labels import many
@@ -52,10 +53,6 @@ PLAIN = {"position": "none", "mask": "none", "sentinels": "none"}  # no position
 NAMES = {parts: name for name, parts in BLOCKS.items()}
 
 
-def with_biases(table: DataFrame) -> DataFrame:
-    return select(table, ORDER)
-
-
 def attention_parts(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the components of the attention alone. A position that acts on the states is not part of it."""
     about = parts_of(row) | {"block": BARE}
@@ -101,7 +98,7 @@ HEADLINES = (
         "p in out ~ C in^p for nearly identical tokens, of the attention layer by itself: 3 collapses doubly exponentially with depth, "
         "1 exponentially, 0 not at all; deviation: uncertainty of the fit",
         ("order", "uncertainty"),
-        with_biases,
+        partial(select, where=ORDER),
         order,
         good="low",
         least=NEAR,
@@ -113,7 +110,7 @@ HEADLINES = (
         "order of its block",
         "the same of the whole block, with its skip connection, norm, MLP, mask and relative position, but without special tokens",
         ("order", "uncertainty"),
-        with_biases,
+        partial(select, where=ORDER),
         order,
         good="low",
         least=NEAR,

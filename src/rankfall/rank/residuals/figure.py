@@ -9,7 +9,7 @@ from rankfall.errors import RankfallError
 from rankfall.rank.residuals.shown import STATES
 from rankfall.report.captions import describe_lines, describe_missing
 from rankfall.report.colours import CHANCE, colours
-from rankfall.report.labels import join, many
+from rankfall.report.labels import many
 from rankfall.report.lines import FLOOR, legend_below, lines, raise_zeros, summary
 from rankfall.report.looks import label
 from rankfall.report.selection import choose, deepest, init_first, select
@@ -80,35 +80,23 @@ def residuals(
     rounding = f" Open marks are rounding noise of float64 (dotted: {FLOOR:.0e})." if floor else ""
     return Picture(
         grid.figure,
-        f"{title} by layer on {label(task)}{measured}: {seeds}.{rounding} {describe_finding(by_seed, names, quantity)}{missing}",
+        f"{title} by layer on {label(task)}{measured}: {seeds}.{rounding} {describe_finding(by_seed, quantity)}{missing}",
         summary(drawn, by, title, log=True),
     )
 
 
-def describe_finding(by_seed: DataFrame, names: list[str], quantity: str) -> str:
-    """Write how many networks of each architecture have lost rank at their last layer with a value, which may differ between networks.
-
-    Networks of one training are counted together. Rank is lost if less than 1% of a residual is left, or if a rank is 1.
+def describe_finding(by_seed: DataFrame, quantity: str) -> str:
+    """Write how many networks of each training and architecture have lost rank at their last layer with a value, which may differ between
+    networks. Rank is lost if less than 1% of a residual is left, or if a rank is 1.
     """
-    network = ["architecture", "training", "seed"]
-    lines = by_seed.dropna(subset="value").sort_values("layer").groupby(network)
+    lines = by_seed.dropna(subset="value").sort_values("layer").groupby(["training", "architecture", "seed"])
     ends = lines.agg(layers=("layer", "last"), start=("value", "first"), end=("value", "last")).reset_index()
     least = RANKS.get(quantity)
     ends = ends.assign(lost=ends.end < (0.01 * ends.start if least is None else least))
-    gone = "less than 1% of it is left" if least is None else f"it is below {least}"
-    parts = []
-    trainings = init_first(ends.training)
-    ends = ends.astype({"layers": int})
-    groups = [
-        (training, *group) for training in trainings for group in ends[ends.training == training].groupby("layers")
-    ]
-    for training, layers, deep in groups:
-        lost = deep.groupby("architecture").lost.agg(["sum", "size"])
-        alike: dict[str, list[str]] = {}
-        for name in (name for name in names if name in lost.index):
-            alike.setdefault(f"{lost['sum'][name]} of {lost['size'][name]} networks", []).append(label(name))
-        counts = ", ".join(f"{count} {'each ' * (len(names) > 1)}of {join(names)}" for count, names in alike.items())
-        where = f"{label(training)}: " * (len(trainings) > 1)
-        parts.append(f"{where}after {many(layers, 'layer')} {gone} in {counts}")
-    text = "; ".join(parts)
-    return f"{text[:1].upper() * (len(trainings) == 1) or text[:1]}{text[1:]}."
+    phrases = []
+    for (training, layers), part in ends.groupby(["training", "layers"]):
+        counts = part.groupby("architecture").lost.agg(["sum", "size"]).itertuples(name=None)
+        listed = ", ".join(f"{label(name)} {lost} of {networks}" for name, lost, networks in counts)
+        phrases.append(f"{label(training)}, {many(int(layers), 'layer')}: {listed}")
+    gone = "with less than 1% of it left" if least is None else f"in which it is below {least}"
+    return f"Networks {gone} after the last layer: {'; '.join(phrases)}."

@@ -64,9 +64,7 @@ def find_half(line: Line) -> tuple[float | None, str]:
         return None, EQUAL
     for (layer, before), (_, value) in itertools.pairwise(line):
         if value <= start * HALF:
-            if value <= 0:
-                return float(layer) + 1, ""
-            return float(layer) + math.log(before / (start * HALF)) / math.log(before / value), ""
+            return layer + (math.log(before / (start * HALF)) / math.log(before / value) if value > 0 else 1.0), ""
     return None, f"at layer {line[-1][0]} {STILL} {line[-1][1] / start:.2f} of the embedding's"
 
 
@@ -77,9 +75,7 @@ def find_tenth(line: Line) -> tuple[float | None, str]:
     return (None, f"at layer {line[-1][0]} {STILL} {line[-1][1]:.2f}") if below is None else (float(below), "")
 
 
-def residual(table: DataFrame) -> DataFrame:
-    return select(table, RESIDUAL)
-
+residual = partial(select, where=RESIDUAL)
 
 HEADLINES = (
     Headline(

@@ -1,6 +1,5 @@
 """Declare the table `cost` and what is shown of it: the processor time of a training step."""
 
-from rankfall.annotations import DataFrame
 from rankfall.report.headlines import Headline, all_rows, plain
 from rankfall.report.lines import POSITIVE
 from rankfall.report.page.chart import Chart
@@ -31,11 +30,6 @@ def columns() -> Table:
     )
 
 
-def cost_ms(rows: DataFrame) -> DataFrame:
-    """Return the processor time of a step of each network, with its readings."""
-    return plain(rows, "cost_ms", rows.cost_ms_reason).assign(readings=rows.readings)
-
-
 HEADLINES = (
     Headline(
         "cost_ms",
@@ -45,7 +39,7 @@ HEADLINES = (
         "medians do not overlap",
         ("cost_ms", "readings"),
         all_rows,
-        cost_ms,
+        lambda rows: plain(rows, "cost_ms", rows.cost_ms_reason).assign(readings=rows.readings),
         unit="ms",
         first="only trained",
         good="low",
