@@ -6,12 +6,9 @@ import pytest
 import torch
 from helpers import cells, each_network, network_of
 
+from rankfall.measure import models
 from rankfall.measure.apply import apply
 from rankfall.measure.context import Context, Rows, Uninterrupted
-from rankfall.measure.models import by_seed
-from rankfall.models.source import ModelSource
-from rankfall.models.subject import Request
-from rankfall.models.texts import Texts
 from rankfall.nets.network import Shape
 from rankfall.random_streams import stream
 from rankfall.tasks.sorting import sorting
@@ -36,8 +33,12 @@ def test_rows_are_those_of_the_weights() -> None:
 
 
 @pytest.mark.parametrize(("phase", "seeds"), [("init", [0, 1, 2]), ("pretrained", [0])])
-def test_pretrained_weights_have_no_seed(phase: Any, seeds: list[int]) -> None:
-    request = Request(ModelSource("bert", phase=phase), Texts("zipf", 2, 4))
-    rows = by_seed(Context(), request, 3, lambda asked, chosen: [{"seed": chosen, "asked": asked is request}])
-    assert rows == [{"seed": [seed], "asked": True} for seed in seeds]
-    assert by_seed(Context(), None, 3, lambda asked, chosen: [{}]) == []
+def test_pretrained_weights_have_no_seed(phase: Any, seeds: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "make_request", lambda source, texts, **fields: source)
+    monkeypatch.setattr(models, "rows_of_subjects", lambda asked, chosen, **_: [{"seed": chosen, "phase": asked.phase}])
+    measure = models.measure_models(samples=2, length=4)(lambda context, subject: [])
+    assert measure(Context(), model="bert", phase=phase, seeds=3) == [
+        {"seed": [seed], "phase": phase} for seed in seeds
+    ]
+    monkeypatch.setattr(models, "make_request", lambda source, texts, **fields: None)  # an optional one that is missing
+    assert measure(Context(), model="bert", seeds=3) == []

@@ -69,9 +69,11 @@ def measure_models(**defaults: Any) -> Callable[[Callable[..., Rows]], Callable[
             fields["variants"] = None if variants is None else tuple(variants)
             texts = Texts(chosen["text"], samples, length)
             request = make_request(source, texts, optional=chosen["optional"], **fields)
+            if request is None:
+                return []
             rows = partial(rows_of, context, **{p.name: chosen[p.name] for p in parameters})
-            measure_seed = partial(rows_of_subjects, rows_of=rows, say=print)
-            return by_seed(context, request, chosen["seeds"], measure_seed)
+            seeds = chosen["seeds"] if source.phase == "init" else 1  # pretrained weights have no seed
+            return context.rows(range(seeds), lambda seed: rows_of_subjects(request, [seed], rows_of=rows, say=print))
 
         measure.__name__, measure.__doc__, measure.__module__ = rows_of.__name__, rows_of.__doc__, rows_of.__module__
         measure.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
@@ -94,12 +96,3 @@ def make_request(source: ModelSource, texts: Texts, *, optional: bool = False, *
     request = Request(source, texts, **{name: value for name, value in chosen.items() if value is not None})
     request.check()
     return request
-
-
-def by_seed(
-    context: Context, request: Request | None, seeds: int, rows_of: Callable[[Request, list[int]], Rows]
-) -> Rows:
-    """Return the rows of one seed's weights after another. Pretrained weights have no seed."""
-    if request is None:
-        return []
-    return context.rows(range(seeds if request.source.phase == "init" else 1), lambda seed: rows_of(request, [seed]))

@@ -60,10 +60,6 @@ def longer(table: DataFrame) -> DataFrame:
     return nearest[nearest.times == nearest.groupby("key").times.transform("max")]
 
 
-def select_kept(rows: DataFrame) -> DataFrame:
-    return plain(rows, "kept", rows.refused.fillna("") if len(rows) else None, chance=compute_kept_by_chance(rows))
-
-
 HEADLINES = (
     Headline(
         "kept",
@@ -71,7 +67,7 @@ HEADLINES = (
         "accuracy on text 4 times as long as in training (or the tested length nearest to that), over that at the trained length",
         ("times", "kept"),
         longer,
-        select_kept,
+        lambda rows: plain(rows, "kept", rows.refused.fillna(""), chance=compute_kept_by_chance(rows)),
         first="only trained",
         beside={"chance": "what is kept by always naming the most frequent word"},
         place=30,

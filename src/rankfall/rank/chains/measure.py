@@ -42,7 +42,8 @@ def chains(context: Context, subject: Subject, *, repeats: int = 100) -> Rows:
             product = chain(maps, path)
             value, from_mean = rank_one_residual(product), float(res.relative_residual(product))
             about: dict[str, Any] = {"chain": length, "repeat": repeat, "sample": sample}
-            about |= {"residual": number_or_none(value), "from_mean": number_or_none(from_mean)}
+            numbers = {"residual": value, "from_mean": from_mean}
+            about |= {name: number if math.isfinite(number) else None for name, number in numbers.items()}
             about |= {"floor": bool(res.at_floor(torch.tensor(value), subject.dtype))}
             rows.append(about | {"value_reason": reason_of(product[None])})
     return rows
@@ -90,7 +91,3 @@ def rank_one_residual(matrix: Tensor) -> float:
     return float(
         or_nan(res.share(res.matrix_norm(remainder, "composite"), res.matrix_norm(matrix, "composite")), matrix)
     )
-
-
-def number_or_none(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -41,11 +41,6 @@ def is_trained(table: DataFrame) -> Series:
     return table.epochs > 0
 
 
-def accuracy(rows: DataFrame) -> DataFrame:
-    """Return the test accuracy of networks, with chance and the attainable accuracy."""
-    return plain(rows, "test_accuracy", without_accuracy(rows), chance=rows.chance, attainable=rows.attainable)
-
-
 def over_chance(rows: DataFrame) -> DataFrame:
     """Return the test accuracy of networks minus chance, with its ceiling."""
     over = rows.assign(over=rows.test_accuracy - rows.chance)
@@ -66,7 +61,9 @@ HEADLINES = (
         "share of the test set's answers that are right",
         ("test_accuracy", "chance", "attainable", "attainable_reason"),
         all_rows,
-        accuracy,
+        lambda rows: plain(
+            rows, "test_accuracy", without_accuracy(rows), chance=rows.chance, attainable=rows.attainable
+        ),
         first="only trained",
         beside={"chance": "the best guess that never sees an input", "attainable": ATTAINABLE},
         place=10,
