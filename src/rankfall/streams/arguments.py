@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from rankfall.errors import RankfallError
+from rankfall.errors import RankfallError, describe_error
 from rankfall.streams.names import unwrap
 from rankfall.streams.record import map_tensors, tensors_in
 
@@ -113,8 +113,8 @@ def copy_of(model: nn.Module, dtype: torch.dtype) -> nn.Module:
     try:
         copied = copy.deepcopy(model, copies)
     except Exception as error:  # whatever its own __deepcopy__ raises
-        line = (str(error).strip().splitlines() or [type(error).__name__])[0][:120]
-        raise RankfallError(f"{type(model).__name__} cannot be copied, and only a copy is measured: {line}") from error
+        kind = type(model).__name__
+        raise RankfallError(f"{kind} cannot be copied, and only a copy is measured: {describe_error(error)}") from error
     rebind_functions(copied, copies)
     copied = strip_children(copied).cpu().eval()
     convert_weights(copied, dtype)
@@ -195,19 +195,15 @@ def call_model(model: nn.Module, arguments: Arguments) -> Any:
 @contextmanager
 def keep_random_state() -> Iterator[None]:
     """Restore the random states of Python, NumPy and PyTorch on exit. Inside, PyTorch's encoder layer runs operation by operation."""
-    python, numpy, cpu = random.getstate(), np.random.get_state(), torch.get_rng_state()
-    gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
-    fast = torch.backends.mha.get_fastpath_enabled()
+    python, numpy, fast = random.getstate(), np.random.get_state(), torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
-        yield
+        with torch.random.fork_rng(range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()):
+            yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
         random.setstate(python)
         np.random.set_state(numpy)
-        torch.set_rng_state(cpu)
-        if gpus:
-            torch.cuda.set_rng_state_all(gpus)
 
 
 def run_model(model: nn.Module, inputs: dict[str, Any]) -> Any:
@@ -220,11 +216,6 @@ def caches_off(model: nn.Module) -> dict[str, bool]:
     """Return the keyword arguments that switch off the caches of a model."""
     accepted = inspect.signature(model.forward).parameters
     return {name: False for name in ("use_cache", "use_mems") if name in accepted}
-
-
-def batch_of(inputs: dict[str, Any]) -> int:
-    """Return the number of samples in a batch of model inputs."""
-    return int(next(tensor for _, tensor in tensors_in(inputs)).shape[0])
 
 
 class Wide(TorchFunctionMode):

@@ -246,7 +246,7 @@ def in_branches(graph: Graph, call: Call, additions: list[Summand]) -> bool:
     """Return whether a branch contains the maps of a call, such as those of an expert in a layer."""
     nodes = [node.index for node in graph.nodes if node.op in MAPS and call in node.stack]
     return any(
-        graph.above(addition.source, node) and graph.above(node, addition.branch) and node != addition.source
+        graph.between(addition.source, node, addition.branch) and node != addition.source
         for node in nodes
         for addition in additions
     )

@@ -197,7 +197,7 @@ class Editor(TorchFunctionMode):
 
     def _keep(self, layer: int, state: Tensor) -> None:
         """Store the state of a layer, or pass it to the sink."""
-        shape = self._flow.entry.shape if self._flow.entry is not None else ()
+        shape = self._flow.shape
         if len(shape) == 3 and tuple(state.shape) == (shape[1], shape[0], shape[2]) != shape:
             state = state.transpose(0, 1)  # an addition in (B, T, D) of a stream in (T, B, D)
         if self._edits.sink is None:
@@ -253,27 +253,14 @@ class PassResult:
 
 def run_through(model: nn.Module, arguments: Arguments, flow: Flow, edits: Edits, *, grad: bool = False) -> PassResult:
     """Run one pass with edits. With `grad`, its tensors can be differentiated."""
-    holder: list[Editor] = []
-    with (
-        torch.set_grad_enabled(grad),
-        Frames(model, on_exit=lambda *call: holder[0].leave(*call)) as frames,
-    ):
-        holder.append(Editor(flow, edits, frames))
+    with torch.set_grad_enabled(grad), Frames(model) as frames:
+        editor = Editor(flow, edits, frames)
+        frames.on_exit, output = editor.leave, None
         try:
-            with holder[0]:
+            with editor:
                 output = call_model(model, arguments)
         except Enough as end:
             clear_frames(end.__traceback__)  # or the pass's tensors stay in memory until Python looks for cycles
-            return PassResult(holder[0].finish() if holder[0].met else [], None, holder[0].exits)
-    return PassResult(holder[0].finish(), output, holder[0].exits)
-
-
-def collect_sums(model: nn.Module, arguments: Arguments, flow: Flow) -> dict[int, Tensor]:
-    """Return the state after each addition of the unedited model, by number of branch, in the model's shape."""
-    sums: dict[int, Tensor] = {}
-
-    def keep(branch: Branch, state: Tensor, value: Tensor) -> None:
-        sums[branch.number] = state + value if flow.skips else value.clone()
-
-    run_through(model, arguments, flow, Edits(edit=keep))
-    return sums
+            if not editor.met:
+                return PassResult()
+    return PassResult(editor.finish(), output, editor.exits)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rankfall.errors import RankfallError
+from rankfall.errors import RankfallError, describe_error
 from rankfall.streams.arguments import Arguments, Wide, arguments_of, as_format, call_model, copy_of, keep_random_state
 from rankfall.streams.editor import PassResult, run_through
 from rankfall.streams.flow import Edits, Flow
@@ -64,9 +64,8 @@ def examine(model: nn.Module, inputs: Any, *, blocks: Any = None, name: str = ""
             for flow in flows:
                 verify_pass(copied, arguments, flow, output)
         except FAILURES as error:
-            line = " ".join(str(error).split())[:160]
             raise RankfallError(
-                f"{name} runs, but not while its states are changed to see what mixes tokens: {type(error).__name__}: {line}"
+                f"{name} runs, but not while its states are changed to see what mixes tokens: {describe_error(error)}"
             ) from error
     return Examined(name, copied, arguments, flows, dtype, notes)
 
@@ -141,12 +140,8 @@ def plain(model: nn.Module, arguments: Arguments) -> Any:
 
 
 def failure(name: str, example: Arguments, error: Exception) -> str:
-    line = " ".join(str(error).split())[:160] or "no message"
     hint = ", or (dict,) if it takes one argument that is a dict" * (not example.args and isinstance(error, TypeError))
-    return (
-        f"{name} fails on inputs ({example.show_shapes()}): {type(error).__name__}: {line}; pass an example that it runs on by "
-        f"inputs=...{hint}"
-    )
+    return f"{name} fails on inputs ({example.show_shapes()}): {describe_error(error)}; pass an example that it runs on by inputs=...{hint}"
 
 
 def alike_outputs(first: Any, second: Any) -> bool:
@@ -168,12 +163,11 @@ def trace_pass(
     model: nn.Module, arguments: Arguments, make_tracer: Callable[[Frames], Tracer] = Tracer
 ) -> tuple[Tracer, Any]:
     """Record a pass. Return the recorder and the model's output, which is that of an untouched pass."""
-    holder: list[Tracer] = []
-    with torch.no_grad(), Frames(model, on_exit=lambda *call: holder[0].leave(*call)) as frames:
-        holder.append(make_tracer(frames))
-        with holder[0]:
-            output = call_model(model, arguments)
-    return holder[0], output
+    with torch.no_grad(), Frames(model) as frames:
+        tracer = make_tracer(frames)
+        frames.on_exit = tracer.leave
+        with tracer:
+            return tracer, call_model(model, arguments)
 
 
 def verify_pass(model: nn.Module, arguments: Arguments, flow: Flow, output: Any) -> PassResult:

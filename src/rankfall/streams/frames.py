@@ -44,12 +44,10 @@ class _Frame:
 
 
 class Frames:
-    """Context manager around forward passes of one model. `on_exit(call, inputs, output)` may replace what a module
-    call returns.
-    """
+    """Context manager around forward passes of one model. `on_exit(call, inputs, output)` may replace what a module call returns."""
 
     def __init__(self, model: nn.Module, on_exit: Callable[[Call, Any, Any], Any] | None = None) -> None:
-        self.model, self._on_exit = model, on_exit
+        self.model, self.on_exit = model, on_exit
         self.counts: dict[Call, Counter[str]] = {}  # operations of each call, by kind
         self._stack: list[_Frame] = []
         self._calls: Counter[str] = Counter()
@@ -66,7 +64,7 @@ class Frames:
             handle.remove()
         self._handles.clear()
         self._stack.clear()
-        self._on_exit = None  # a reference cycle would keep the model in memory
+        self.on_exit = None  # a reference cycle would keep the model in memory
 
     def _entering(self, name: str) -> Callable[..., None]:
         def enter(module: nn.Module, inputs: Any) -> None:
@@ -79,7 +77,7 @@ class Frames:
         if torch.compiler.is_compiling() or not self._stack:  # the call began before the hooks, or ends after them
             return None
         call = self._stack.pop().call
-        return self._on_exit(call, inputs, output) if self._on_exit is not None else None
+        return self.on_exit(call, inputs, output) if self.on_exit is not None else None
 
     def resume(self, name: str) -> None:
         """Enter a call of a module, which may have begun before the hooks."""

@@ -68,14 +68,10 @@ def fits(name: str, module: nn.Module, pattern: str | re.Pattern[str] | type) ->
 
 
 def members(name: str, module: nn.Module) -> dict[str, nn.Module]:
-    """Return the modules in a list of modules, or the module itself."""
-    return named_children(name, module) if isinstance(module, nn.ModuleList | nn.Sequential) else {name: module}
-
-
-def named_children(name: str, module: nn.Module) -> dict[str, nn.Module]:
-    """Return the children of a module by full name. A module that occurs twice (tied) counts once."""
-    children = {plain(f"{name}.{child}").strip("."): inner for child, inner in module.named_children()}
-    return {child: inner for child, inner in children.items() if child}
+    """Return the modules in a list of modules, by full name, or the module itself. A module that occurs twice (tied) counts once."""
+    if not isinstance(module, nn.ModuleList | nn.Sequential):
+        return {name: module}
+    return {plain(f"{name}.{child}").strip("."): inner for child, inner in module.named_children()}
 
 
 def plain(name: str) -> str:
