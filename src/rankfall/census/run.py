@@ -6,14 +6,13 @@ import hashlib
 import math
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
-from rankfall.census.limits import Escaped, run_within
+from rankfall.census.limits import run_within
 from rankfall.census.outcomes import FAILS, OVER
-from rankfall.census.types import Rows, outcome_row, rows_of_type
+from rankfall.census.types import Rows, origin, outcome_row, rows_of_type
 from rankfall.errors import RankfallError, suggest
-
-ABOUT_THE_RUN = ("Unproved",)  # errors about an incomplete key, which end the run
 
 
 def chosen(types: Sequence[str], share: str) -> list[str]:
@@ -43,53 +42,30 @@ def parts_of(share: str) -> tuple[int, int]:
 def row_maker(
     layers: int, tokens: int, seed: int, seconds: int, gigabytes: float, size: str = "small"
 ) -> Callable[[str], Rows]:
-    """Return a function from a type to its rows. The first call imports what every type needs, before the fork."""
-    ready: list[str] = []
+    """Return a function from a type to its rows. The first call measures one type, to import what every type needs before the fork."""
+
+    @cache
+    def version() -> str:
+        import transformers
+
+        rows_of_type("bert", 1, tokens, 0)
+        return str(transformers.__version__)
 
     def make_rows(kind: str) -> Rows:
-        if not ready:
-            ready.append(prepare(tokens))
-        rows = measure_in_process(kind, layers, tokens, seed, seconds, gigabytes, size)
-        return [row | {"transformers": ready[0]} for row in rows]
+        about = {"transformers": version()}
+        return [row | about for row in measure_in_process(kind, layers, tokens, seed, seconds, gigabytes, size)]
 
     return make_rows
-
-
-def prepare(tokens: int) -> str:
-    """Measure one type in this process, so that modules are imported, and return the library's version."""
-    import transformers
-
-    rows_of_type("bert", 1, tokens, 0)
-    return str(transformers.__version__)
 
 
 def measure_in_process(
     kind: str, layers: int, tokens: int, seed: int, seconds: int, gigabytes: float, size: str = "small"
 ) -> Rows:
     """Return the rows of a type, even if its process fails."""
-    try:
-        spent = run_within(
-            rows_of_type,
-            kind,
-            layers,
-            tokens,
-            seed,
-            size,
-            gigabytes,
-            seconds=seconds,
-            gigabytes=gigabytes,
-            escape=ABOUT_THE_RUN,
-        )
-    except Escaped as error:
-        raise RankfallError(f"census: {kind}: {error}") from error
-    rows = spent.value
-    if rows is None:
-        from rankfall.census.types import origin
-
-        rows = [
-            {"type": kind, "size": size, "stream": "", **origin(kind)}
-            | outcome_row(OVER if spent.limit else FAILS, spent.reason)
-        ]
+    arguments = (kind, layers, tokens, seed, size, gigabytes)
+    spent = run_within(rows_of_type, *arguments, seconds=seconds, gigabytes=gigabytes)
+    failed = outcome_row(OVER if spent.limit else FAILS, spent.reason)
+    rows = spent.value or [{"type": kind, "size": size, "stream": "", **origin(kind)} | failed]
     cost = {"seconds": spent.seconds, "megabytes": spent.megabytes}
     return [{name: finite(value) for name, value in row.items()} | cost for row in rows]
 

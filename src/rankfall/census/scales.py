@@ -8,7 +8,6 @@ the state that enters them stays the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from statistics import median
 
 from torch import Tensor
@@ -26,16 +25,11 @@ from rankfall.streams.flow import CROSS, Branch, Edits, Flow
 SAME = 1e-9  # relative deviation below which two states are proportional
 
 
-@dataclass
-class Scales:
-    """The size of mixing and of tokenwise branches over that of the state, by layer (0-based). None: no such branch."""
+def scales(examined: Examined, flow: Flow) -> tuple[list[float | None], list[float | None], float | None]:
+    """Return the size of mixing and of tokenwise branches over that of the state by layer (0-based), None without such a branch.
 
-    mixing: list[float | None]
-    tokenwise: list[float | None]
-    skip: float | None  # the factor of the state from one addition to the next; None if a norm stands between
-
-
-def scales(examined: Examined, flow: Flow) -> Scales:
+    The third value is the factor of the state from one addition to the next, None if a norm stands between.
+    """
     ratios: dict[tuple[int, bool], list[float]] = {}
     factors: list[float] = []
     last: list[Tensor] = []
@@ -53,7 +47,7 @@ def scales(examined: Examined, flow: Flow) -> Scales:
         layers = [ratios.get((layer, mixes)) for layer in range(1, flow.depth + 1)]
         return [finite(sum(values) / len(values)) if values else None for values in layers]
 
-    return Scales(by_layer(True), by_layer(False), median(factors) if factors and flow.skips else None)
+    return by_layer(True), by_layer(False), median(factors) if factors and flow.skips else None
 
 
 def finite(value: float) -> float | None:
@@ -76,22 +70,11 @@ def factor_of(before: Tensor, after: Tensor) -> float | None:
     return float(c) if float((y - c * x).norm()) <= SAME * float(y.norm()) else None
 
 
-@dataclass
-class InitialStds:
-    """The initial standard deviations of a stream's weight matrices: median, least and most, the median of std x sqrt(fan in), and the
-    share of matrices at the released size.
-    """
+def std_columns(examined: Examined, flow: Flow, released: Mapping[str, Gain] | None) -> dict[str, float | None]:
+    """Return the initial stds of a stream's drawn matrices: median, least and most, and the median of std x sqrt(fan in).
 
-    std: float | None
-    scaled: float | None
-    least: float | None
-    most: float | None
-    released: float | None
-
-
-def find_stds(examined: Examined, flow: Flow, released: Mapping[str, Gain] | None) -> InitialStds:
-    """Return the stds of drawn matrices. A matrix scaled to the released size counts with the released std. `released` is None for a
-    model of the released size.
+    A matrix scaled to the released size counts with the released std; `as_released` is their share. `released` is None for a model of the
+    released size. The result is empty without drawn matrices.
     """
     sizes, brought = [], 0
     gains = released or {}
@@ -101,10 +84,12 @@ def find_stds(examined: Examined, flow: Flow, released: Mapping[str, Gain] | Non
             sizes.append((gains.get(name, gain).std, gain.size))
             brought += name in gains
     if not sizes:
-        return InitialStds(None, None, None, None, None)
+        return {}
     stds = [std for std, _ in sizes]
-    share = None if released is None else brought / len(sizes)
-    return InitialStds(median(stds), median(size for _, size in sizes), min(stds), max(stds), share)
+    return {
+        "init_std": median(stds), "init_std_scaled": median(size for _, size in sizes), "init_std_least": min(stds),
+        "init_std_most": max(stds), "as_released": None if released is None else brought / len(sizes),
+    }  # fmt: skip
 
 
 def residuals_of_changes(examined: Examined, flow: Flow) -> dict[str, list[float | None]]:
