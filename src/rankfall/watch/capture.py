@@ -8,7 +8,6 @@ since PyTorch computes some layers differently with hooks. Recomputation in a ba
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -28,7 +27,6 @@ from rankfall.watch.layers import WatchedLayers, find_layers, is_sharded, list_b
 from rankfall.watch.records import CaptureOptions, PassRecord, layer_record, real_tokens
 from rankfall.watch.states import REAL, axis_of_batch, check_not_turned, input_states, read_mask, scalar_in, states_of
 
-LOGGER = logging.getLogger("rankfall.watch")
 TRIES = 3  # passes that may differ from the recorded one, as where layers are left out at random
 
 
@@ -89,7 +87,7 @@ class Capture:
         self.axis = axis_of_batch(self.blocks, self.options.batch_axis)
         self.use_layers(WatchedLayers(tuple(self.blocks), tuple(self.blocks.values())))
         if error is not None:
-            LOGGER.warning(
+            outbox.LOGGER.warning(
                 "watching what blocks return, %s, since the residual stream cannot be followed: %s",
                 self.summary(),
                 error,

@@ -8,8 +8,8 @@ CUDA graphs, so that these are split around it.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 from weakref import WeakValueDictionary, finalize
 
 import torch
@@ -21,13 +21,6 @@ from rankfall.watch.states import PADDED, REAL
 ENTER, BEFORE, AFTER, LEAVE = range(4)
 TOKEN = torch.zeros(())  # an argument that the operator says it changes, so that calls are kept and stay in order
 ATTENTION = functional.scaled_dot_product_attention
-
-
-class Heard(Protocol):
-    """The part of a `Capture` that the operator calls."""
-
-    def heard(self, event: int, place: int, tensors: list[Tensor | None], kind: int) -> None: ...
-    def heard_attention(self, arguments: Mapping[str, Any]) -> None: ...
 
 
 WATCHED: WeakValueDictionary[int, Any] = WeakValueDictionary()  # captures by number
@@ -97,7 +90,7 @@ class TracedHooks:
 
     def __init__(
         self,
-        capture: Heard,
+        capture: Any,  # a `Capture`, whose methods `heard` and `heard_attention` the operators call
         ancestors: tuple[nn.Module, ...],
         blocks: tuple[nn.Module, ...],
         state_in: Callable[[Any, Any], Tensor | None],
