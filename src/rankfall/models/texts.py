@@ -12,18 +12,19 @@ Vision models get pictures: those bundled with scikit-learn ("pictures"), or a f
 
 from __future__ import annotations
 
-import contextlib
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from rankfall.errors import RankfallError
+from rankfall.errors import RankfallError, describe_error
 from rankfall.models.load import TOKENIZER_FILES, Loaded
 from rankfall.models.reactions import SPECIAL, reactions, read_vocabulary
 from rankfall.models.source import hub_reachable
@@ -169,10 +170,7 @@ def _load_tokenizer(place: str) -> tuple[Encode, Spell]:
             place, trust_remote_code=False, local_files_only=path.exists(), **options
         )
     except Exception as error:
-        text = (str(error).strip().splitlines() or [""])[0][:160]
-        raise RankfallError(
-            f"model {place!r} has no tokenizer that can be loaded ({type(error).__name__}: {text})"
-        ) from error
+        raise RankfallError(f"model {place!r} has no tokenizer that can be loaded ({describe_error(error)})") from error
     mark = tokenizer("a")["input_ids"]
     bare = tokenizer("a", add_special_tokens=False)["input_ids"]
     start = next((i for i in range(len(mark)) if mark[i : i + len(bare)] == bare), 0)
@@ -202,7 +200,8 @@ def _trained_tokenizer(source: str, vocabulary: int, padding: int | None) -> tup
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=special, show_progress=False)
-    with _single_thread():
+    # Parallel training breaks ties by the order in which threads finish.
+    with patch.dict(os.environ, TOKENIZERS_PARALLELISM="false"):
         tokenizer.train_from_iterator(documents(source), trainer)
     numbers = {piece: free[index] for index, piece in enumerate(sorted(tokenizer.get_vocab()))}
 
@@ -212,22 +211,6 @@ def _trained_tokenizer(source: str, vocabulary: int, padding: int | None) -> tup
 
     written = {number: piece for piece, number in numbers.items()}
     return encode, written.__getitem__
-
-
-@contextlib.contextmanager
-def _single_thread() -> Iterator[None]:
-    """Train in a single thread. Parallel training breaks ties by the order in which threads finish."""
-    import os
-
-    before = os.environ.get("TOKENIZERS_PARALLELISM")
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["TOKENIZERS_PARALLELISM"]
-        else:
-            os.environ["TOKENIZERS_PARALLELISM"] = before
 
 
 def _padding(loaded: Loaded) -> int | None:

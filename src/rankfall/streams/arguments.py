@@ -72,8 +72,6 @@ def arguments_of(inputs: Any) -> Arguments:
         arguments = Arguments(tuple(inputs), {})
     else:
         raise RankfallError(f"inputs is {'not given' if inputs is None else type(inputs).__name__}: {PASS}")
-    if not all(isinstance(name, str) for name in arguments.kwargs):
-        raise RankfallError(f"inputs has keys that are not strings: {PASS}")
     tensors = arguments.tensors()
     if not tensors:
         raise RankfallError(f"inputs contains no tensor: {PASS}")
