@@ -133,7 +133,7 @@ def copy_code(function: types.FunctionType, copied: Callable[[Any], Any]) -> Any
     cells = function.__closure__ or ()
     reached = {key: function.__globals__[key] for key in function.__code__.co_names if key in function.__globals__}
     before = [
-        *(cell.cell_contents for cell in cells if is_filled(cell)),
+        *(cell.cell_contents for cell in cells),
         *(function.__defaults__ or ()),
         *reached.values(),
         *(function.__kwdefaults__ or {}).values(),
@@ -142,7 +142,7 @@ def copy_code(function: types.FunctionType, copied: Callable[[Any], Any]) -> Any
     if all(old is new for old, new in zip(before, after)):
         return function
     values = iter(after)
-    closure = tuple(types.CellType(next(values)) if is_filled(cell) else cell for cell in cells)
+    closure = tuple(types.CellType(next(values)) for _ in cells)
     defaults = tuple(next(values) for _ in function.__defaults__ or ())
     names = {key: next(values) for key in reached}
     rebound = types.FunctionType(
@@ -150,14 +150,6 @@ def copy_code(function: types.FunctionType, copied: Callable[[Any], Any]) -> Any
     )
     rebound.__kwdefaults__ = {key: next(values) for key in function.__kwdefaults__ or {}} or None
     return rebound
-
-
-def is_filled(cell: types.CellType) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018
-    except ValueError:
-        return False
-    return True
 
 
 def convert_weights(model: nn.Module, dtype: torch.dtype) -> None:

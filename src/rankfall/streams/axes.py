@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor, nn
 
 from rankfall.errors import RankfallError
 from rankfall.streams.arguments import Arguments, first_size
-from rankfall.streams.editor import run_through
+from rankfall.streams.editor import branch_values, run_through
 from rankfall.streams.flow import Branch, Edits, Flow, Layout
 
 NEAR = {torch.float64: 1e-8}  # relative difference of two states that are equal up to rounding
@@ -31,21 +32,17 @@ def feature_axis(model: nn.Module, arguments: Arguments, flow: Flow) -> int:
 
     Another axis is considered only if the usual one looks like tokens: some branches change entries along it and some do not.
     """
-    values: dict[int, tuple[Tensor, Tensor]] = {}
+    untouched = {one.branch.number: (one.value, one.total) for one in branch_values(model, arguments, flow)}
     covered: list[list[int]] = []  # for each branch and axis: the number of indices with a change
 
-    def keep(branch: Branch, state: Tensor, value: Tensor) -> None:
-        values[branch.number] = (value.clone(), state + value if flow.skips else value.clone())
-
     def compare(branch: Branch, state: Tensor, value: Tensor) -> Tensor:
-        before, total = values[branch.number]
+        before, total = untouched[branch.number]
         if value.shape == before.shape == state.shape:
             apart = differs(value, before)
             if bool(apart.any()):
                 covered.append([int(others_any(apart, axis).sum()) for axis in range(apart.dim())])
         return change_number(total)
 
-    run_through(model, arguments, flow, Edits(edit=keep))
     run_through(model, arguments, flow, Edits(edit=compare, enter=change_number, partial=True))
     usual, sizes = flow.layout.feature, enumerate(flow.shape)
     covered = [counts for counts in covered if len(counts) == len(flow.shape)]
@@ -89,13 +86,13 @@ def entered(model: nn.Module, arguments: Arguments, flow: Flow, place: float = P
 
 
 def exchanged(arguments: Arguments, number: int, place: float) -> Arguments:
-    """Return the arguments with one number of one tensor changed. An integer becomes another integer of that tensor."""
-    count = iter(range(len(arguments.tensors())))
+    """Return the arguments with one number of one tensor changed."""
+    count = itertools.count()
     return arguments.map(lambda tensor: change_number(tensor, place) if next(count) == number else tensor)
 
 
 def change_number(tensor: Tensor, place: float = PLACE) -> Tensor:
-    """Return a copy with one number changed by about the tensor's RMS."""
+    """Return a copy with one number changed by about the tensor's RMS. An integer becomes another integer of that tensor."""
     changed = tensor.detach().clone()
     spot = tuple(min(size - 1, int(size * place)) for size in changed.shape)
     if changed.is_floating_point():

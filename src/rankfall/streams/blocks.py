@@ -36,7 +36,7 @@ def stream_of_blocks(
         if names is not None and call.module in names:
             stacks["named"].append(step)
         elif names is None and call.module:
-            stacks[family((call.module, call.number), model)].append(step)
+            stacks[family(call, model)].append(step)
     candidates = [stack for stack in stacks.values() if len(stack) > 1 and one_after_the_other(graph, stack)]
     # outer stacks first: their modules have shorter names than those of the stacks inside them
     candidates.sort(key=lambda stack: (stack[0][0].module.count("."), -len(stack)))
@@ -120,16 +120,11 @@ def join_around(graph: Graph, tracer: Tracer, before: Step, after: Step, earlier
             if parent in visited or not carries(parent):
                 continue
             if graph.above(parent, before[2]) and (earlier is None or graph.above(earlier, parent)):
-                return first_below(graph, before[3], index, after[2])
+                ways = (way for way in range(index, after[2] + 1) if graph.between(index, way, after[2]))
+                return next(way for way in ways if graph.above(before[3], way))
             visited.add(parent)
             front.append(parent)
     return None
-
-
-def first_below(graph: Graph, output: int, start: int, end: int) -> int:
-    """Return the first node on the way from `start` to `end` that also depends on `output`."""
-    ways = range(start, end + 1)
-    return next(index for index in ways if graph.between(start, index, end) and graph.above(output, index))
 
 
 def draft(model: nn.Module, graph: Graph, tracer: Tracer, stack: list[Step]) -> Flow:

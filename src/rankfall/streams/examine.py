@@ -84,7 +84,13 @@ def prepare_copy(
             if dtype == torch.float64:
                 wide_error = error
                 continue
-            raise RankfallError(failure(name, example, wide_error or error)) from error
+            first_error = wide_error or error
+            one_dict = not example.args and isinstance(first_error, TypeError)
+            hint = ", or (dict,) if it takes one argument that is a dict" * one_dict
+            raise RankfallError(
+                f"{name} fails on inputs ({example.show_shapes()}): {describe_error(first_error)}; pass an example that it runs on by "
+                f"inputs=...{hint}"
+            ) from error
         if not alike_outputs(first, second):
             path = first_changed(copied, arguments, arguments, alike_outputs)
             raise RankfallError(
@@ -137,11 +143,6 @@ def plain(model: nn.Module, arguments: Arguments) -> Any:
     """Run the model without a recorder and return its output."""
     with Wide():
         return call_model(model, arguments)
-
-
-def failure(name: str, example: Arguments, error: Exception) -> str:
-    hint = ", or (dict,) if it takes one argument that is a dict" * (not example.args and isinstance(error, TypeError))
-    return f"{name} fails on inputs ({example.show_shapes()}): {describe_error(error)}; pass an example that it runs on by inputs=...{hint}"
 
 
 def alike_outputs(first: Any, second: Any) -> bool:

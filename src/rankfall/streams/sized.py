@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from rankfall.streams.editor import run_through
+from rankfall.streams.editor import branch_values, run_through
 from rankfall.streams.examine import FAILURES, Examined
 from rankfall.streams.flow import Branch, Edits, Flow
 from rankfall.streams.mixing import fill_zero_weights
@@ -20,7 +20,7 @@ def share_size_free(examined: Examined, flow: Flow) -> float | None:
 
     Branches that return zero do not count. If all do, they are tested with random weights in place of zeros.
     """
-    totals = collect_sums(examined, flow)
+    totals = {one.branch.number: one.total for one in branch_values(examined.model, examined.arguments, flow)}
     pairs = pairs_of(examined, flow, totals)
     if pairs and not any(bool(value.any()) for value, _ in pairs):
         with fill_zero_weights(examined.model):
@@ -46,17 +46,6 @@ def pairs_of(examined: Examined, flow: Flow, totals: dict[int, Tensor]) -> list[
         except FAILURES:
             return []
     return [(pair[0], pair[1]) for pair in values.values() if len(pair) == 2 and pair[0].shape == pair[1].shape]
-
-
-def collect_sums(examined: Examined, flow: Flow) -> dict[int, Tensor]:
-    """Return the state after each addition of the unedited model, by number of branch, in the model's shape."""
-    sums: dict[int, Tensor] = {}
-
-    def keep(branch: Branch, state: Tensor, value: Tensor) -> None:
-        sums[branch.number] = state + value if flow.skips else value.clone()
-
-    run_through(examined.model, examined.arguments, flow, Edits(edit=keep))
-    return sums
 
 
 def sizeable(state: Tensor) -> Tensor:

@@ -150,7 +150,11 @@ def find_link(graph: Graph, node: Node, state: int, sums: dict[int, Summand]) ->
     """Return the latest addition whose sum a state is, up to a norm, a scale, layout and earlier states."""
     reached = [index for index in without_maps(graph, state, sums) if index in sums and index != node.index]
     last = max(reached, default=None)
-    return last if last is not None and same_width(sums[last].node, node) else None
+    if last is None:
+        return None
+    other = sums[last].node
+    same_width = len(other.shape) == len(node.shape) and other.shape[-1] == node.shape[-1]
+    return last if same_width or size_of(other) == size_of(node) else None
 
 
 def without_maps(graph: Graph, start: int, stops: Iterable[int] = ()) -> set[int]:
@@ -176,12 +180,6 @@ def maps_joined(graph: Graph, index: int) -> bool:
         if node.op in JOINS:
             pieces = [graph.source(parent) for parent in node.parents if not graph.nodes[parent].leaf]
             return any(earlier != later and graph.above(earlier, later) for earlier in pieces for later in pieces)
-
-
-def same_width(first: Node, second: Node) -> bool:
-    """Return whether two states have the same width, so that they can belong to one stream."""
-    alike = len(first.shape) == len(second.shape) and first.shape[-1] == second.shape[-1]
-    return alike or size_of(first) == size_of(second)
 
 
 def chains(graph: Graph, sums: dict[int, Summand]) -> list[list[Summand]]:
