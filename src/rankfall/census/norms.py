@@ -10,16 +10,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from rankfall.census.gains import is_within
-from rankfall.streams.editor import run_through
+from rankfall.streams.editor import BranchValues, branch_values
 from rankfall.streams.examine import FAILURES, Examined
-from rankfall.streams.flow import Branch, Edits, Flow
+from rankfall.streams.flow import Flow
 from rankfall.streams.sized import LARGE, NEAR, TIMES, is_near, share_size_free
 
 LAYER, RMS = "layer", "rms"
@@ -38,9 +40,6 @@ class Norms:
     free: float | None = None  # share of the branches that ignore the scale of the state
 
 
-Pair = tuple[Tensor, Tensor]
-
-
 class NormCall(NamedTuple):
     """One call of a module, with its input and output."""
 
@@ -51,12 +50,12 @@ class NormCall(NamedTuple):
 
 def norms(examined: Examined, flow: Flow) -> Norms:
     """Return the norms of a stream, from one pass with hooks and passes in which every branch reads a larger state."""
-    calls, seen = watch_calls(examined, flow)
+    calls, additions = watch_calls(examined, flow)
     kinds: dict[nn.Module, str | None] = {}
     for call in calls:
         if call.module not in kinds:
             kinds[call.module] = kind_of_norm(call)
-    used = [(call, place_among(call, flow, seen)) for call in calls if kinds[call.module] is not None]
+    used = [(call, place_among(call, flow, additions)) for call in calls if kinds[call.module] is not None]
     modules = {module for name, module in examined.model.named_modules() if is_within(name, flow.layers)}
     inside = [call for call, place in used if place is None and call.module in modules]
     places = Counter(place for _, place in used if place is not None)
@@ -70,13 +69,12 @@ def norms(examined: Examined, flow: Flow) -> Norms:
     )
 
 
-def place_among(call: NormCall, flow: Flow, seen: dict[int, Pair]) -> str | None:
+def place_among(call: NormCall, flow: Flow, additions: list[BranchValues]) -> str | None:
     """Return the position of a norm at the first branch that it stands beside, or None."""
-    for number, (state, value) in sorted(seen.items()):
-        total, following = state + value if flow.skips else value, seen.get(number + 1)
+    for (_, state, value, total), following in zip_longest(additions, additions[1:]):
         if are_equal(call.y, value):
             return BEHIND
-        if are_equal(call.x, total) and (flow.post if following is None else are_equal(call.y, following[0])):
+        if are_equal(call.x, total) and (flow.post if following is None else are_equal(call.y, following.state)):
             return AFTER
         if are_equal(call.x, state) and not are_equal(call.y, state):
             return BEFORE
@@ -87,29 +85,22 @@ def by_count(names: Iterable[str]) -> list[str]:
     return [name for name, _ in Counter(names).most_common()]
 
 
-def watch_calls(examined: Examined, flow: Flow) -> tuple[list[NormCall], dict[int, Pair]]:
-    """Run a pass and return the calls that may be norms, and the state and the value of each branch."""
+def watch_calls(examined: Examined, flow: Flow) -> tuple[list[NormCall], list[BranchValues]]:
+    """Run a pass and return the calls that may be norms, and all additions."""
     calls: list[NormCall] = []
-    seen: dict[int, Pair] = {}
 
     def note_call(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
         x = next((argument for argument in args if isinstance(argument, Tensor)), None)
         if isinstance(output, Tensor) and x is not None and x.shape == output.shape:
             calls.append(NormCall(module, x.detach().clone(), output.detach().clone()))
 
-    def keep(branch: Branch, state: Tensor, value: Tensor) -> None:
-        seen[branch.number] = (state.clone(), value.clone())
-
     # A norm has no submodules and no parameters beyond a scale and a shift per feature.
     leaves = [module for module in examined.model.modules() if not list(module.children())]
     modules = [module for module in leaves if all(parameter.dim() <= 1 for parameter in module.parameters())]
-    handles = [module.register_forward_hook(note_call) for module in modules]
-    try:
-        run_through(examined.model, examined.arguments, flow, Edits(edit=keep))
-    finally:
-        for handle in handles:
-            handle.remove()
-    return calls, seen
+    with ExitStack() as hooks:
+        for module in modules:
+            hooks.enter_context(module.register_forward_hook(note_call))
+        return calls, branch_values(examined.model, examined.arguments, flow)
 
 
 def kind_of_norm(call: NormCall) -> str | None:

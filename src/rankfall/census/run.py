@@ -16,7 +16,7 @@ from rankfall.errors import RankfallError, suggest
 
 
 def chosen(types: Sequence[str], share: str) -> list[str]:
-    """Return the types of a share, in order. Raise an error for a type that the library lacks."""
+    """Return the types of a share such as 2/4, in order. Raise an error for a type that the library lacks."""
     from transformers import CONFIG_MAPPING
 
     known = sorted(CONFIG_MAPPING.keys())
@@ -24,19 +24,14 @@ def chosen(types: Sequence[str], share: str) -> list[str]:
         if kind not in known:
             hint = suggest(kind, known)
             raise RankfallError(f"census: types: the transformers library has no model type {kind!r}{hint}")
-    number, count = parts_of(share)
+    match = re.fullmatch(r"(\d{1,4})/(\d{1,4})", share)
+    number, count = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not 1 <= number <= count:
+        raise RankfallError(f"census: share: {share!r} is no share: write 1/4, 2/4, 3/4 or 4/4 for quarters")
     wanted = sorted(set(types)) if types else known
     # The number of a type does not change when the library gains types.
     numbers = {kind: int(hashlib.sha256(kind.encode()).hexdigest()[:8], 16) for kind in wanted}
     return [kind for kind in wanted if numbers[kind] % count == number - 1]
-
-
-def parts_of(share: str) -> tuple[int, int]:
-    """Parse a share: 2/4 -> 2, 4."""
-    match = re.fullmatch(r"(\d{1,4})/(\d{1,4})", share)
-    if not match or not 1 <= int(match[1]) <= int(match[2]):
-        raise RankfallError(f"census: share: {share!r} is no share: write 1/4, 2/4, 3/4 or 4/4 for quarters")
-    return int(match[1]), int(match[2])
 
 
 def row_maker(

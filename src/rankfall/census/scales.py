@@ -8,6 +8,7 @@ the state that enters them stays the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from statistics import median
 
 from torch import Tensor
@@ -18,9 +19,9 @@ from rankfall.check.interventions import multiplied
 from rankfall.check.layer import finite_mean
 from rankfall.rank.residual import relative_residual
 from rankfall.streams.cuts import states_of
-from rankfall.streams.editor import run_through
+from rankfall.streams.editor import branch_values
 from rankfall.streams.examine import Examined
-from rankfall.streams.flow import CROSS, Branch, Edits, Flow
+from rankfall.streams.flow import CROSS, Flow
 
 SAME = 1e-9  # relative deviation below which two states are proportional
 
@@ -31,17 +32,12 @@ def scales(examined: Examined, flow: Flow) -> tuple[list[float | None], list[flo
     The third value is the factor of the state from one addition to the next, None if a norm stands between.
     """
     ratios: dict[tuple[int, bool], list[float]] = {}
-    factors: list[float] = []
-    last: list[Tensor] = []
-
-    def keep(branch: Branch, state: Tensor, value: Tensor) -> None:
+    additions = branch_values(examined.model, examined.arguments, flow)
+    for branch, state, value, _ in additions:
         if branch.kind != CROSS:
             ratios.setdefault((branch.layer, branch.mixes), []).append(float(size(value) / size(state)))
-        if last and (factor := factor_of(last[0], state)) is not None:
-            factors.append(factor)
-        last[:] = [(state + value if flow.skips else value).clone()]
-
-    run_through(examined.model, examined.arguments, flow, Edits(edit=keep))
+    between = [factor_of(before.total, after.state) for before, after in pairwise(additions)]
+    factors = [factor for factor in between if factor is not None]
 
     def by_layer(mixes: bool) -> list[float | None]:
         layers = [ratios.get((layer, mixes)) for layer in range(1, flow.depth + 1)]

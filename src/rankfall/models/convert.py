@@ -63,10 +63,6 @@ def as_network(subject: Subject, variant: Variant) -> Network:
     Its embedding is not the model's: start from states.
     """
     config = subject.loaded.config
-    if not convertible(subject):
-        raise RankfallError(
-            f"model type {config.model_type!r} has no form in our own blocks; {', '.join(FAMILIES)} have"
-        )
     layers_of, paths = FAMILIES[config.model_type]
     layers = [dict(zip(PARTS, map(layer.get_submodule, paths))) for layer in layers_of(subject.loaded.model)]
     first = layers[0]

@@ -134,16 +134,17 @@ def quantise_weights(model: nn.Module, kind: str) -> None:
     need_gguf()
     from gguf import GGMLQuantizationType, dequantize, quantize
 
-    for name, weight in model.named_parameters():
-        if weight.dim() == 2 and weight.shape[1] % BLOCK == 0 and "position" not in name and "token_type" not in name:
-            try:
-                form = GGMLQuantizationType[kind]
+    named = [(name, weight) for name, weight in model.named_parameters() if weight.dim() == 2]
+    try:
+        form = GGMLQuantizationType[kind]
+        for name, weight in named:
+            if weight.shape[1] % BLOCK == 0 and "position" not in name and "token_type" not in name:
                 rounded = dequantize(quantize(weight.detach().numpy(), form), form)
-            except (KeyError, NotImplementedError) as error:
-                raise RankfallError(
-                    f"quantise is {kind!r}, to which gguf cannot round\n  fix: Q4_0, Q4_1, Q5_0, Q5_1 or Q8_0"
-                ) from error
-            weight.data.copy_(torch.from_numpy(rounded))
+                weight.data.copy_(torch.from_numpy(rounded))
+    except (KeyError, NotImplementedError) as error:
+        raise RankfallError(
+            f"quantise is {kind!r}, to which gguf cannot round\n  fix: Q4_0, Q4_1, Q5_0, Q5_1 or Q8_0"
+        ) from error
 
 
 def need_gguf() -> None:

@@ -217,7 +217,7 @@ COMPARE: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
 }  # fmt: skip
 FORM = re.compile(
-    r"\s*(\w+)\s*\[\s*([+-]?\d+)\s*\]\s*(<=|>=|==|!=|<|>)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?:for\s+(\d+)\s+logs?)?\s*"
+    r"\s*(\w+)\s*\[\s*([+-]?\d+)\s*\]\s*(<=|>=|==|!=|<|>)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?:for\s+([1-9]\d*)\s+logs?)?\s*"
 )
 
 
@@ -245,8 +245,6 @@ class StopCondition:
                 f"raise_if={text!r}: there is no column {self.column!r}; allowed: {', '.join(CURVES)}{hint}"
             )
         self.text, self.layer, self.number, self.logs = text.strip(), int(layer), float(number), int(logs or 1)
-        if self.logs < 1:
-            raise RankfallError(f"raise_if={text!r}: it must hold for at least 1 log")
         self.held: list[float] = []
 
     def check(self, rows: Sequence[Mapping[str, Any]]) -> None:

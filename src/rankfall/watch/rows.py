@@ -141,7 +141,9 @@ def rows_of_log(log: Log) -> list[dict[str, Any]]:
         whole = layer.padding == "left out" and tokens == samples * layer.shape[1]
         row |= {"run": 0, "step": log.step, "layer": log.numbers[place], "block": log.blocks[place], "time": log.time}
         row |= {"samples": samples, "tokens": tokens or None, "padding": "none" if whole else layer.padding}
-        row |= {"dtype": str(layer.dtype).removeprefix("torch."), "mask": mask_of(mean)}
+        known = mean["entropy"] is not None and mean["causal"] is not None
+        mask = "unknown" if not known else "causal" if mean["causal"] else "bidirectional"
+        row |= {"dtype": str(layer.dtype).removeprefix("torch."), "mask": mask}
         row |= {name: mean[name] for name in ("dead_units", "broken")}
         broken = mean["loss_broken"]  # None: there is no loss
         row |= {"loss": None if broken else mean["loss"]}
@@ -193,12 +195,6 @@ def gradient_columns(mean: dict[str, float | None], reason: str) -> dict[str, An
     row = {name: None if mean[name] is None else math.sqrt(mean[name] or 0.0) for name in GRADIENT}
     lost = None in row.values()
     return row | {"gradient_reason": reason or (GRADIENT_NOT_FINITE if lost else "")}
-
-
-def mask_of(mean: dict[str, float | None]) -> str:
-    if mean["entropy"] is None or mean["causal"] is None:
-        return "unknown"
-    return "causal" if mean["causal"] > 0 else "bidirectional"
 
 
 def finite(value: float) -> float | None:

@@ -124,8 +124,9 @@ class Watcher:
             if record is None:
                 self.count_miss()
                 missed = True
-            else:
-                self.log(record, scale_of(optimizer))
+            else:  # a fused optimiser of mixed precision receives gradients times a loss scale
+                scale = getattr(optimizer, "grad_scale", None)
+                self.log(record, 1.0 if scale is None else float(scale))
         if missed or (self.steps + 1) % self.every == 0:
             self.arm()
 
@@ -251,9 +252,3 @@ def add_over_processes(sums: Tensor, step: int) -> None:
             f"step {step}: the other processes log no such step: call watch() in every process, with the same options; or pass "
             f"together=False, and the first process measures its part ({str(error).splitlines()[0]})"
         ) from error
-
-
-def scale_of(optimizer: Optimizer | None) -> float:
-    """Return the loss scale of the gradients that a fused optimiser of mixed precision receives."""
-    scale = getattr(optimizer, "grad_scale", None)
-    return float(scale) if scale is not None else 1.0

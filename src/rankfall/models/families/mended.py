@@ -40,14 +40,15 @@ Way = tuple[str, ...]  # path of keys to a value
 
 def mended_values(kind: str, depth: int, error: str) -> Iterator[tuple[dict[str, Any], int]]:
     """Yield repaired values for the configuration class of a type, and the most weights that such a model may have."""
+    return islice(ways_to_mend(kind, depth, error), MOST)
+
+
+def ways_to_mend(kind: str, depth: int, error: str) -> Iterator[tuple[dict[str, Any], int]]:
+    """Yield all repairs, the likeliest first."""
     from transformers import CONFIG_MAPPING
 
     cls = CONFIG_MAPPING[kind]
-    yield from islice(ways_to_mend(cls, small_values(cls, depth), depth, error), MOST)
-
-
-def ways_to_mend(cls: Any, values: dict[str, Any], depth: int, error: str) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yield repaired values with the most weights of such a model, the likeliest repair first."""
+    values = small_values(cls, depth)
     ways = list(leaves(values))
     named = [way for way in ways if re.search(rf"\b{re.escape(way[-1])}\b", error)]
     if len(named) > 1:
