@@ -41,13 +41,9 @@ def scales(examined: Examined, flow: Flow) -> tuple[list[float | None], list[flo
 
     def by_layer(mixes: bool) -> list[float | None]:
         layers = [ratios.get((layer, mixes)) for layer in range(1, flow.depth + 1)]
-        return [finite(sum(values) / len(values)) if values else None for values in layers]
+        return [sum(values) / len(values) if values else None for values in layers]
 
     return by_layer(True), by_layer(False), median(factors) if factors and flow.skips else None
-
-
-def finite(value: float) -> float | None:
-    return value if value - value == 0 else None
 
 
 def size(x: Tensor) -> Tensor:
@@ -96,14 +92,11 @@ def residuals_of_changes(examined: Examined, flow: Flow) -> dict[str, list[float
     }
     residuals = {}
     for scope, is_chosen in chosen.items():
-        weights = [weight for name, _, weight in weights_of(examined.model) if is_chosen(name) and is_matrix(weight)]
+        named = [(name, weight) for name, _, weight in weights_of(examined.model) if weight.dim() > 1]
+        weights = [weight for name, weight in named if is_chosen(name) and is_drawn(weight.detach())]
         for name, factor in FACTORS.items():
             with multiplied(weights, factor):
                 residuals[f"{scope}_{name}"] = [
                     finite_mean(relative_residual(state)) for state in states_of(examined, flow)
                 ]
     return residuals
-
-
-def is_matrix(weight: Tensor) -> bool:
-    return weight.dim() > 1 and is_drawn(weight.detach())

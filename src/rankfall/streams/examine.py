@@ -21,16 +21,7 @@ from rankfall.streams.reading import streams_of
 from rankfall.streams.record import map_tensors, tensors_in
 from rankfall.streams.trace import Tracer
 
-FAILURES = (
-    RuntimeError,
-    ValueError,
-    TypeError,
-    IndexError,
-    AttributeError,
-    NotImplementedError,
-    KeyError,
-    AssertionError,
-)
+FAILURES = (RuntimeError, ValueError, TypeError, LookupError, AttributeError, AssertionError)
 
 
 @dataclass

@@ -126,11 +126,7 @@ class Capture:
             if self.now is not None and mask is not None and self.options.mask is None:
                 self.now.real = read_mask(mask, place >= len(REAL))
         elif event == LEAVE:
-            self.depth = max(self.depth - 1, 0)
-            if self.depth == 0:
-                if self.now is not None:
-                    self.now.loss = tensor
-                self.end()
+            self.leave_outer(tensor)
         elif event == BEFORE and self.now is not None:
             self.before_block(place, tensor)
         elif event == AFTER and self.now is not None and self.listeners:
@@ -191,12 +187,15 @@ class Capture:
             self.followed.begin(module, args, kwargs)
 
     def leave(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-        self.depth = max(self.depth - 1, 0)
         if output is None and sys.exc_info()[0] is not None:  # the pass failed between two blocks
             self.now = None
+        self.leave_outer(scalar_in(output))
+
+    def leave_outer(self, loss: Tensor | None) -> None:
+        self.depth = max(self.depth - 1, 0)
         if self.depth == 0:
             if self.now is not None:
-                self.now.loss = scalar_in(output)
+                self.now.loss = loss
             self.end()
 
     def begin(self, kind: int | None = None, call: tuple[nn.Module, Any, Mapping[str, Any]] | None = None) -> None:
