@@ -19,8 +19,6 @@ from rankfall.watch.sinks import RowSink, open_sinks
 from rankfall.watch.states import MaskFunction, StatesFunction
 from rankfall.watch.watcher import KEPT, Watcher, process_number
 
-DETAILS = (None, "heads", "parameters", "all")
-
 
 class WatchingCallback:
     """The part that callbacks of training libraries share: the options of `watch`, and the watcher of the training in progress."""
@@ -78,7 +76,7 @@ def watch(
             raise RankfallError(f"{name} is {value!r}: it must be a whole number of at least {least}")
     if passes not in ("training", "all"):
         raise RankfallError(f"passes is {passes!r}: 'training' for those with gradients, or 'all'")
-    if detail not in DETAILS:
+    if detail not in (None, "heads", "parameters", "all"):
         raise RankfallError(f"detail is {detail!r}: 'heads', 'parameters' or 'all'")
     for name, function in (("mask", mask), ("states", states)):
         if function is not None and not callable(function) and not (name == "mask" and function is False):
