@@ -87,9 +87,13 @@ def in_rows(config: Any, generator: torch.Generator) -> Inputs:
 def draw_patches(config: Any, generator: torch.Generator) -> Tensor:
     """Draw patches with one row per sample, each patch preceded by its row and column, counted from 1."""
     flat = in_rows(config, generator)["pixel_values"]
-    rows, columns = torch.meshgrid(*[torch.arange(1.0, GRID + 1)] * 2, indexing="ij")
-    places = torch.stack([rows, columns], -1).view(1, GRID * GRID, 2).expand(SAMPLES, -1, -1)
-    return torch.cat([places, flat], -1)
+    return torch.cat([patch_places(1.0), flat], -1)
+
+
+def patch_places(first: float) -> Tensor:
+    """Return row and column of each patch, counted from `first`, (SAMPLES, GRID * GRID, 2)."""
+    side = torch.arange(first, first + GRID)
+    return torch.cartesian_prod(side, side).expand(SAMPLES, -1, -1)
 
 
 def width_of(config: Any) -> int:
@@ -124,17 +128,10 @@ def sounds(name: str, config: Any, generator: torch.Generator) -> Iterator[Tenso
 
 def series(accepted: Any, config: Any, generator: torch.Generator) -> Iterator[Inputs]:
     """Yield time series, the last with time features and masks."""
-    length, ahead = (
-        int(getattr(config, "context_length", None) or 32),
-        int(getattr(config, "prediction_length", None) or 8),
-    )
-    yield {
-        "past_values": torch.randn(
-            SAMPLES, length, int(getattr(config, "num_input_channels", 1) or 1), generator=generator
-        )
-    }
-    yield {"past_values": torch.randn(SAMPLES, length, generator=generator)}
-    yield {"past_values": torch.randn(SAMPLES, FRAMES, generator=generator)}
+    length = int(getattr(config, "context_length", None) or 32)
+    ahead = int(getattr(config, "prediction_length", None) or 8)
+    for sizes in ((length, int(getattr(config, "num_input_channels", 1) or 1)), (length,), (FRAMES,)):
+        yield {"past_values": torch.randn(SAMPLES, *sizes, generator=generator)}
     longer = length + max(getattr(config, "lags_sequence", None) or [0])
     features = int(getattr(config, "num_time_features", 0) or 0)
     inputs = {
