@@ -161,12 +161,11 @@ def joined_inputs(accepted: Any, config: Any, tokens: int, generator: torch.Gene
     """Yield images or sounds of all samples in a row, images in tiles, tokens of several codebooks, and states of two kinds."""
     sizes = [[GRID, GRID]] * SAMPLES
     if "pixel_values" in accepted and "grid_thw" in accepted:  # [1, patches of all samples, channels, side, side]
-        yield {
-            "pixel_values": squares(config, generator).unsqueeze(0),
-            "grid_thw": torch.tensor([[1, *size] for size in sizes]),
-        }
+        grids = torch.tensor([[1, *size] for size in sizes])
+        yield {"pixel_values": squares(config, generator).unsqueeze(0), "grid_thw": grids}
     if "pixel_values" in accepted and "target_sizes" in accepted:
-        yield {"pixel_values": in_a_row(squares(config, generator)), "target_sizes": torch.tensor(sizes)}
+        side_by_side = squares(config, generator).permute(1, 2, 0, 3).flatten(2)  # [channels, side, patches * side]
+        yield {"pixel_values": side_by_side.unsqueeze(0), "target_sizes": torch.tensor(sizes)}
     # pixel_values (samples, pictures, tiles, channels, height, width)
     if "pixel_values" in accepted and "aspect_ratio_ids" in accepted:
         for picture in pictures(config, generator):
@@ -213,9 +212,3 @@ def joined_inputs(accepted: Any, config: Any, tokens: int, generator: torch.Gene
 
 
 CODEBOOKS = ("num_codebooks", "n_codebooks", "num_quantizers", "num_channels")
-
-
-def in_a_row(parts: Tensor) -> Tensor:
-    """Join patches side by side: [patches, channels, side, side] -> [1, channels, side, patches * side]."""
-    count, channels, side, _ = parts.shape
-    return parts.permute(1, 2, 0, 3).reshape(1, channels, side, count * side)

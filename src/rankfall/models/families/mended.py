@@ -62,8 +62,9 @@ def ways_to_mend(kind: str, depth: int, error: str) -> Iterator[tuple[dict[str, 
     wider = widen_inner(values)
     if wider != values:
         yield wider, FEW
-    for divided in ways_to_divide(cls, depth):
-        yield divided, FEWER
+    for pictures, divisors in ((True, DIVISORS[:2]), (False, DIVISORS)):  # with and without smaller images
+        for divisor in divisors:
+            yield divided_values(cls, depth, divisor, pictures), FEWER
     for way in (*named, *(other for other in ways if other not in named)):
         yield drop_ways(values, [way]), FEW
     for key, value in filled.items():
@@ -142,14 +143,6 @@ PICTURES = re.compile(r"(image|img|crop|input)_size$|resolution$|window|patch_si
 def divided_values(cls: Any, depth: int, divisor: int, pictures: bool) -> dict[str, Any]:
     """Return the values for a configuration class. `pictures`: image sizes shrink too."""
     return small_values(cls, depth, partial(new_value, divisor=divisor, pictures=pictures))
-
-
-def ways_to_divide(cls: Any, depth: int) -> Iterator[dict[str, Any]]:
-    """Yield values with all widths divided, with and without smaller images."""
-    for pictures in (True, False):
-        for divisor in DIVISORS[:2]:
-            yield divided_values(cls, depth, divisor, pictures)
-    yield divided_values(cls, depth, DIVISORS[-1], False)
 
 
 def new_value(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any], *, divisor: int, pictures: bool) -> Any:
