@@ -4,15 +4,9 @@ import os
 import signal
 import time
 
-import pytest
-
-from rankfall.census.limits import MEMORY, TIME, Escaped, run_within
+from rankfall.census.limits import MEMORY, TIME, run_within
 
 GIGABYTES = 4.0
-
-
-class AboutTheRun(Exception):
-    pass
 
 
 def spin() -> None:
@@ -22,10 +16,6 @@ def spin() -> None:
 
 def eat() -> int:
     return len([bytearray(2**28) for _ in range(100)])
-
-
-def escape() -> None:
-    raise AboutTheRun("the key is not complete")
 
 
 def test_the_value_comes_back_with_its_cost() -> None:
@@ -51,8 +41,3 @@ def test_one_that_is_killed_costs_no_other() -> None:
     spent = run_within(lambda: os.kill(os.getpid(), signal.SIGKILL), seconds=10, gigabytes=GIGABYTES)
     assert spent.value is None and "SIGKILL" in spent.reason
     assert run_within(lambda: 1, seconds=10, gigabytes=GIGABYTES).value == 1
-
-
-def test_an_error_about_the_whole_run_is_raised_here() -> None:
-    with pytest.raises(Escaped, match="the key is not complete"):
-        run_within(escape, seconds=10, gigabytes=GIGABYTES, escape=("AboutTheRun",))

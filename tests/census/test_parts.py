@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from rankfall.census.gains import Gain
 from rankfall.census.norms import norms
-from rankfall.census.scales import find_stds, scales
+from rankfall.census.scales import scales, std_columns
 from rankfall.census.streams import mask_of, rows_of_stream
 from rankfall.check.bands import kind_of
 from rankfall.check.equal import constant_inputs
@@ -103,19 +103,19 @@ def test_norms_are_recognised_by_what_they_do_and_where_they_stand(
 @pytest.mark.parametrize("skip", [1.0, 0.5])
 def test_the_factor_of_the_skip_is_found(skip: float) -> None:
     one = stacked(skip=skip)
-    assert scales(one, one.flows[0]).skip == pytest.approx(skip, rel=1e-12)
+    assert scales(one, one.flows[0])[2] == pytest.approx(skip, rel=1e-12)
 
 
 def test_a_norm_between_leaves_no_factor_and_ratios_are_those_of_the_branch() -> None:
     after = stacked(place="after")
-    assert scales(after, after.flows[0]).skip is None
+    assert scales(after, after.flows[0])[2] is None
     behind = stacked(place="behind", norm=nn.RMSNorm)
-    ratios = scales(behind, behind.flows[0])
+    mixing, tokenwise, _ = scales(behind, behind.flows[0])
     with torch.no_grad():
         x = behind.model.get_submodule("embed")(behind.arguments.args[0])
     # A normed branch has mean square 1.
-    assert ratios.mixing[0] == pytest.approx(1 / float(x.pow(2).mean().sqrt()), rel=1e-3)
-    assert len(ratios.mixing) == len(ratios.tokenwise) == 3
+    assert mixing[0] == pytest.approx(1 / float(x.pow(2).mean().sqrt()), rel=1e-3)
+    assert len(mixing) == len(tokenwise) == 3
 
 
 def test_deviations_of_weights_are_those_that_were_drawn() -> None:
@@ -125,12 +125,11 @@ def test_deviations_of_weights_are_those_that_were_drawn() -> None:
         for parameter in examined.model.parameters():
             if parameter.dim() == 2:
                 parameter.copy_(torch.tensor([0.03, -0.03]).repeat(parameter.numel() // 2).view_as(parameter))
-    stds = find_stds(examined, flow, {})
-    assert (stds.std, stds.scaled, stds.least, stds.most) == pytest.approx((0.03, 0.12, 0.03, 0.03), rel=1e-6)
-    assert stds.released == 0  # none was brought to another size
-    brought = find_stds(examined, flow, {"blocks.0.mlp.weight": Gain(0.5, 400)})
-    assert brought.most == 0.5 and brought.released == pytest.approx(1 / 6)
-    assert find_stds(examined, flow, None).released is None
+    stds = std_columns(examined, flow, {})  # none was brought to another size
+    assert list(stds.values()) == pytest.approx([0.03, 0.12, 0.03, 0.03, 0], rel=1e-6)
+    brought = std_columns(examined, flow, {"blocks.0.mlp.weight": Gain(0.5, 400)})
+    assert brought["init_std_most"] == 0.5 and brought["as_released"] == pytest.approx(1 / 6)
+    assert std_columns(examined, flow, None)["as_released"] is None
 
 
 @pytest.mark.parametrize(("causal", "mask"), [(True, "causal"), (False, "bidirectional")])

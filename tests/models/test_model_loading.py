@@ -119,8 +119,8 @@ def test_remote_code_is_never_run(saved):
 @pytest.mark.parametrize(
     ("name", "config", "message"),
     [
-        ("gpt2", {"num_hidden_layer": 3}, "config.num_hidden_layer: GPT2Config has no such value; did you mean num_hidden_layers?"),
-        ("folder", {"hidden_sizes": 8}, "did you mean hidden_size?"),
+        ("gpt2", {"num_hidden_layer": 3}, "config.num_hidden_layer: GPT2Config has no such value; did you mean 'num_hidden_layers'?"),
+        ("folder", {"hidden_sizes": 8}, "did you mean 'hidden_size'?"),
         ("gemma3", {"text_config": {"num_hidden_layer": 3}}, "config.text_config.num_hidden_layer: Gemma3TextConfig has"),
     ],
 )  # fmt: skip

@@ -11,7 +11,7 @@ pytest.importorskip("transformers")
 
 from rankfall.models.load import load
 from rankfall.models.source import ModelSource
-from rankfall.models.texts import Texts, batch_for, documents, windows
+from rankfall.models.texts import Texts, Tokenizer, batch_for, documents, windows
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 SMALL = {"num_hidden_layers": 1, "hidden_size": 24, "num_attention_heads": 4, "intermediate_size": 40}
@@ -22,14 +22,13 @@ def bert():
     return load(ModelSource("bert-base-cased", config=SMALL))
 
 
-def letters(document):
-    return [1], [ord(letter) for letter in document], [2]
+LETTERS = Tokenizer(lambda document: list(map(ord, document)), chr, [1], [2])
 
 
 def test_first_windows_of_long_documents_then_second_windows():
     """Documents shorter than a window are left out; the rest of a long one is used only when documents run out."""
     texts = ["abcdefg", "xy", "ABCDEFGH"]
-    rows = windows(iter(texts), letters, Texts("", samples=3, length=5))
+    rows = windows(iter(texts), LETTERS, Texts("", samples=3, length=5))
     assert [[chr(n) for n in row[1:-1]] for row in rows.tolist()] == [list("abc"), list("ABC"), list("def")]
     assert all(row[0] == 1 and row[-1] == 2 for row in rows.tolist())
 

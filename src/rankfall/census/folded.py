@@ -66,11 +66,8 @@ def type_row(layers: Sequence[Row], shared: Sequence[str]) -> dict[str, Any]:
     about = {name: layers[0][name] for name in shared}
     if layers[0]["layer"] is None:
         return about
-    return (
-        about
-        | numbers_of_layers(layers)
-        | {"reasons": "; ".join(filter(None, [layers[0]["reasons"], *reasons_of(layers)]))}
-    )
+    reasons = "; ".join(filter(None, [layers[0]["reasons"], *reasons_of(layers)]))
+    return about | numbers_of_layers(layers) | {"reasons": reasons}
 
 
 def reasons_of(layers: Sequence[Row]) -> list[str]:
@@ -86,30 +83,26 @@ def reasons_of(layers: Sequence[Row]) -> list[str]:
 def numbers_of_layers(layers: Sequence[Row]) -> dict[str, Any]:
     """Return the numbers of a type from its rows of layers 0 .. L."""
     first, last = layers[0], layers[-1]
-    orders = known_values(layers, "order")
+
+    def reduce_known(statistic: Callable[[list[float]], float], name: str) -> float | None:
+        values = [row[name] for row in layers if row[name] is not None]
+        return statistic(values) if values else None
+
     numbers = {
         "residual_first": first["residual"],
         "residual_last": last["residual"],
         "kept": ratio(last["residual"], first["residual"]),
         "norm_growth": ratio(last["norm_of_state"], first["norm_of_state"]),
-        "order": reduce_known(median, orders),
-        "order_least": reduce_known(min, orders),
-        "order_most": reduce_known(max, orders),
-        "mixing_ratio": reduce_known(median, known_values(layers, "mixing_ratio")),
-        "tokenwise_ratio": reduce_known(median, known_values(layers, "tokenwise_ratio")),
-        "entropy": reduce_known(mean, known_values(layers, "entropy")),
-        "query_gradient": next(iter(known_values(layers, "query_gradient")), None),
+        "order": reduce_known(median, "order"),
+        "order_least": reduce_known(min, "order"),
+        "order_most": reduce_known(max, "order"),
+        "mixing_ratio": reduce_known(median, "mixing_ratio"),
+        "tokenwise_ratio": reduce_known(median, "tokenwise_ratio"),
+        "entropy": reduce_known(mean, "entropy"),
+        "query_gradient": reduce_known(lambda values: values[0], "query_gradient"),
     }
     numbers |= {f"kept_{name}": ratio(last[f"residual_{name}"], first[f"residual_{name}"]) for name in CHANGES}
     return numbers | {name: last[name] for name in LAST} | {name: first[name] for name in FIRST}
-
-
-def known_values(layers: Sequence[Row], name: str) -> list[float]:
-    return [row[name] for row in layers if row[name] is not None]
-
-
-def reduce_known(statistic: Callable[[list[float]], float], values: list[float]) -> float | None:
-    return statistic(values) if values else None
 
 
 def ratio(value: float | None, base: float | None) -> float | None:

@@ -31,18 +31,12 @@ class Spent:
     megabytes: int  # peak memory
 
 
-class Escaped(Exception):
-    """An error that is about the whole run, not about this call."""
-
-
-def run_within(
-    function: Callable[..., Any], *arguments: Any, seconds: int, gigabytes: float, escape: tuple[str, ...] = ()
-) -> Spent:
-    """Call `function(*arguments)`, whose value must be JSON. Errors of the classes named in `escape` are raised here as `Escaped`."""
+def run_within(function: Callable[..., Any], *arguments: Any, seconds: int, gigabytes: float) -> Spent:
+    """Call `function(*arguments)`, whose value must be JSON."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         child = os.fork()
         if child == 0:
-            answer(Path(file.name), function, arguments, seconds, int(gigabytes * 2**30), escape)
+            answer(Path(file.name), function, arguments, seconds, int(gigabytes * 2**30))
         try:
             _, status, used = os.wait4(child, 0)
         except BaseException:  # this process has to end
@@ -58,19 +52,10 @@ def run_within(
         ending = f"signal {signal.Signals(ended).name}" if ended else f"status {os.waitstatus_to_exitcode(status)}"
         return Spent(None, f"its process ended by {ending}, as where memory runs out", MEMORY, *cost)
     result = json.loads(text)
-    if "escaped" in result:
-        raise Escaped(result["escaped"])
     return Spent(result.get("value"), result.get("reason", ""), result.get("limit", ""), *cost)
 
 
-def answer(
-    file: Path,
-    function: Callable[..., Any],
-    arguments: tuple[Any, ...],
-    seconds: int,
-    most: int,
-    escape: tuple[str, ...],
-) -> None:
+def answer(file: Path, function: Callable[..., Any], arguments: tuple[Any, ...], seconds: int, most: int) -> None:
     """Compute in the fork, write the result or the reason, and end the process."""
     try:
         for number in (signal.SIGALRM, signal.SIGXCPU):
@@ -84,10 +69,8 @@ def answer(
         result = {"value": function(*arguments)}
     except BaseException as error:  # whatever a library raises, SystemExit included
         line = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-        names = {cls.__name__ for cls in type(error).__mro__}
-        full = isinstance(error, MemoryError) or "can't allocate memory" in line or "Cannot allocate memory" in line
-        result = {"escaped": line} if names & set(escape) else {"reason": line}
-        if full:
+        result = {"reason": line}
+        if isinstance(error, MemoryError) or "can't allocate memory" in line or "Cannot allocate memory" in line:
             result = {"reason": f"it takes more than {most / 2**30:.1f} GB of memory", "limit": MEMORY}
     try:
         signal.alarm(0)

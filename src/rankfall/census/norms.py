@@ -9,16 +9,19 @@ keys, or behind a first map). A norm that no module computes shows in `free`: br
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import zip_longest
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from rankfall.census.gains import is_within
-from rankfall.streams.editor import run_through
+from rankfall.streams.editor import BranchValues, branch_values
 from rankfall.streams.examine import FAILURES, Examined
-from rankfall.streams.flow import Branch, Edits, Flow
+from rankfall.streams.flow import Flow
 from rankfall.streams.sized import LARGE, NEAR, TIMES, is_near, share_size_free
 
 LAYER, RMS = "layer", "rms"
@@ -37,8 +40,7 @@ class Norms:
     free: float | None = None  # share of the branches that ignore the scale of the state
 
 
-@dataclass
-class NormCall:
+class NormCall(NamedTuple):
     """One call of a module, with its input and output."""
 
     module: nn.Module
@@ -48,70 +50,57 @@ class NormCall:
 
 def norms(examined: Examined, flow: Flow) -> Norms:
     """Return the norms of a stream, from one pass with hooks and passes in which every branch reads a larger state."""
-    calls, seen, totals = watch_calls(examined, flow)
+    calls, additions = watch_calls(examined, flow)
     kinds: dict[nn.Module, str | None] = {}
     for call in calls:
         if call.module not in kinds:
             kinds[call.module] = kind_of_norm(call)
-    norm_calls = [call for call in calls if kinds[call.module] is not None]
-    used = [(call, place_among(call, flow, seen, totals)) for call in norm_calls]
-    inside = {id(module) for name, module in examined.model.named_modules() if is_within(name, flow.layers)}
+    used = [(call, place_among(call, flow, additions)) for call in calls if kinds[call.module] is not None]
+    modules = {module for name, module in examined.model.named_modules() if is_within(name, flow.layers)}
+    inside = [call for call, place in used if place is None and call.module in modules]
     places = Counter(place for _, place in used if place is not None)
-    if any(place is None and id(call.module) in inside for call, place in used):
-        places[INSIDE] += 1
-    counted = [call for call, place in used if place is not None] or [
-        call for call, _ in used if id(call.module) in inside
-    ]
+    counted = [call for call, place in used if place is not None] or inside
+    places[INSIDE] += bool(inside)
     return Norms(
-        by_count(Counter(kinds[call.module] or "" for call in counted)),
-        by_count(Counter(type(call.module).__name__ for call in counted)),
-        by_count(places) or [NONE],
-        share_size_free(examined, flow, totals),
+        by_count(kinds[call.module] or "" for call in counted),
+        by_count(type(call.module).__name__ for call in counted),
+        by_count(+places) or [NONE],
+        share_size_free(examined, flow),
     )
 
 
-def place_among(call: NormCall, flow: Flow, seen: dict[int, Pair], totals: dict[int, Tensor]) -> str | None:
+def place_among(call: NormCall, flow: Flow, additions: list[BranchValues]) -> str | None:
     """Return the position of a norm at the first branch that it stands beside, or None."""
-    for branch in flow.branches:
-        state, value = seen[branch.number]
-        place = place_of(call, state, value, totals[branch.number], seen.get(branch.number + 1), flow.post)
-        if place is not None:
-            return place
+    for (_, state, value, total), following in zip_longest(additions, additions[1:]):
+        if are_equal(call.y, value):
+            return BEHIND
+        if are_equal(call.x, total) and (flow.post if following is None else are_equal(call.y, following.state)):
+            return AFTER
+        if are_equal(call.x, state) and not are_equal(call.y, state):
+            return BEFORE
     return None
 
 
-def by_count(counts: Counter[str]) -> list[str]:
-    return [name for name, _ in counts.most_common()]
+def by_count(names: Iterable[str]) -> list[str]:
+    return [name for name, _ in Counter(names).most_common()]
 
 
-Pair = tuple[Tensor, Tensor]
-
-
-def watch_calls(examined: Examined, flow: Flow) -> tuple[list[NormCall], dict[int, Pair], dict[int, Tensor]]:
-    """Run a pass and return the calls that may be norms, the state and the value of each branch, and the sums."""
+def watch_calls(examined: Examined, flow: Flow) -> tuple[list[NormCall], list[BranchValues]]:
+    """Run a pass and return the calls that may be norms, and all additions."""
     calls: list[NormCall] = []
-    seen: dict[int, Pair] = {}
-    totals: dict[int, Tensor] = {}
 
     def note_call(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
         x = next((argument for argument in args if isinstance(argument, Tensor)), None)
         if isinstance(output, Tensor) and x is not None and x.shape == output.shape:
             calls.append(NormCall(module, x.detach().clone(), output.detach().clone()))
 
-    def keep(branch: Branch, state: Tensor, value: Tensor) -> None:
-        seen[branch.number] = (state.detach().clone(), value.detach().clone())
-        totals[branch.number] = (state + value if flow.skips else value).detach().clone()
-
     # A norm has no submodules and no parameters beyond a scale and a shift per feature.
     leaves = [module for module in examined.model.modules() if not list(module.children())]
     modules = [module for module in leaves if all(parameter.dim() <= 1 for parameter in module.parameters())]
-    handles = [module.register_forward_hook(note_call) for module in modules]
-    try:
-        run_through(examined.model, examined.arguments, flow, Edits(edit=keep))
-    finally:
-        for handle in handles:
-            handle.remove()
-    return calls, seen, totals
+    with ExitStack() as hooks:
+        for module in modules:
+            hooks.enter_context(module.register_forward_hook(note_call))
+        return calls, branch_values(examined.model, examined.arguments, flow)
 
 
 def kind_of_norm(call: NormCall) -> str | None:
@@ -131,16 +120,6 @@ def kind_of_norm(call: NormCall) -> str | None:
     if not is_near(y, scaled) or float((y - y.flatten(0, -2)[0]).abs().max()) <= NEAR * float(y.abs().max()):
         return None
     return LAYER if is_near(y, moved) else RMS
-
-
-def place_of(
-    call: NormCall, state: Tensor, value: Tensor, total: Tensor, following: Pair | None, post: bool
-) -> str | None:
-    if are_equal(call.y, value):
-        return BEHIND
-    if are_equal(call.x, total) and (post if following is None else are_equal(call.y, following[0])):
-        return AFTER
-    return BEFORE if are_equal(call.x, state) and not are_equal(call.y, state) else None
 
 
 def are_equal(a: Tensor, b: Tensor) -> bool:

@@ -11,8 +11,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from rankfall.check.layer import LayerReport, fill_state_columns
+from rankfall.check.library import build_model
 from rankfall.errors import RankfallError
+from rankfall.models.families.classes import maker
+from rankfall.models.families.drawn import drawn_tokens
+from rankfall.models.families.example import example_inputs
+from rankfall.models.families.small import configure, cut, small_values
 from rankfall.models.source import quiet
+from rankfall.models.streaming import Streamer, draw_weights
+from rankfall.models.weights import prepare_config
 from rankfall.rank.residual import floor_of
 from rankfall.streams.cuts import states_of
 from rankfall.streams.examine import Examined
@@ -42,11 +50,6 @@ def released_example(
     """
     from transformers import CONFIG_MAPPING
 
-    from rankfall.check.library import build_model
-    from rankfall.models.families.example import example_inputs
-    from rankfall.models.families.small import configure, cut, small_values
-    from rankfall.models.weights import prepare_config
-
     cls = CONFIG_MAPPING[kind]
     config = cls() if depth is None else configure(kind, small_values(cls, depth, cut))
     prepare_config(config)
@@ -59,8 +62,6 @@ def released_example(
 
 def hollow(config: Any) -> nn.Module:
     """Return the model without storage."""
-    from rankfall.models.families.classes import maker
-
     with quiet(), torch.device("meta"):
         model: nn.Module = maker(config)(config)
     return model.float().eval()
@@ -68,9 +69,6 @@ def hollow(config: Any) -> nn.Module:
 
 def streamed_rows(config: Any, seed: int, tokens: int) -> list[dict[str, Any]]:
     """Return one row per layer, 0 to L, of a model that reads text: norm, residual and effective rank of its states."""
-    from rankfall.models.families.drawn import drawn_tokens
-    from rankfall.models.streaming import Streamer, draw_weights
-
     model = hollow(config)
     accepted = inspect.signature(model.forward).parameters
     if "input_ids" not in accepted or getattr(config, "is_encoder_decoder", False):
@@ -147,13 +145,7 @@ def rows_of_states(examined: Examined, flow: Flow) -> list[dict[str, Any]]:
 
 def state_columns(state: Tensor) -> dict[str, float | None]:
     """Return the columns of the census that need only a state."""
-    from rankfall.check.layer import LayerReport, fill_state_columns
-
     report = LayerReport(0)
     fill_state_columns(state, report)
-    return {
-        "residual": report.residual,
-        "norm_of_state": report.norm,
-        "effective_rank": report.effective_rank,
-        "floor": FLOOR,
-    }
+    about = {"residual": report.residual, "norm_of_state": report.norm, "effective_rank": report.effective_rank}
+    return about | {"floor": FLOOR}

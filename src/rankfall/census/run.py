@@ -6,18 +6,17 @@ import hashlib
 import math
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
-from rankfall.census.limits import Escaped, run_within
+from rankfall.census.limits import run_within
 from rankfall.census.outcomes import FAILS, OVER
-from rankfall.census.types import Rows, outcome_row, rows_of_type
+from rankfall.census.types import Rows, origin, outcome_row, rows_of_type
 from rankfall.errors import RankfallError, suggest
-
-ABOUT_THE_RUN = ("Unproved",)  # errors about an incomplete key, which end the run
 
 
 def chosen(types: Sequence[str], share: str) -> list[str]:
-    """Return the types of a share, in order. Raise an error for a type that the library lacks."""
+    """Return the types of a share such as 2/4, in order. Raise an error for a type that the library lacks."""
     from transformers import CONFIG_MAPPING
 
     known = sorted(CONFIG_MAPPING.keys())
@@ -25,71 +24,43 @@ def chosen(types: Sequence[str], share: str) -> list[str]:
         if kind not in known:
             hint = suggest(kind, known)
             raise RankfallError(f"census: types: the transformers library has no model type {kind!r}{hint}")
-    number, count = parts_of(share)
+    match = re.fullmatch(r"(\d{1,4})/(\d{1,4})", share)
+    number, count = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not 1 <= number <= count:
+        raise RankfallError(f"census: share: {share!r} is no share: write 1/4, 2/4, 3/4 or 4/4 for quarters")
     wanted = sorted(set(types)) if types else known
     # The number of a type does not change when the library gains types.
     numbers = {kind: int(hashlib.sha256(kind.encode()).hexdigest()[:8], 16) for kind in wanted}
     return [kind for kind in wanted if numbers[kind] % count == number - 1]
 
 
-def parts_of(share: str) -> tuple[int, int]:
-    """Parse a share: 2/4 -> 2, 4."""
-    match = re.fullmatch(r"(\d{1,4})/(\d{1,4})", share)
-    if not match or not 1 <= int(match[1]) <= int(match[2]):
-        raise RankfallError(f"census: share: {share!r} is no share: write 1/4, 2/4, 3/4 or 4/4 for quarters")
-    return int(match[1]), int(match[2])
-
-
 def row_maker(
     layers: int, tokens: int, seed: int, seconds: int, gigabytes: float, size: str = "small"
 ) -> Callable[[str], Rows]:
-    """Return a function from a type to its rows. The first call imports what every type needs, before the fork."""
-    ready: list[str] = []
+    """Return a function from a type to its rows. The first call measures one type, to import what every type needs before the fork."""
+
+    @cache
+    def version() -> str:
+        import transformers
+
+        rows_of_type("bert", 1, tokens, 0)
+        return str(transformers.__version__)
 
     def make_rows(kind: str) -> Rows:
-        if not ready:
-            ready.append(prepare(tokens))
-        rows = measure_in_process(kind, layers, tokens, seed, seconds, gigabytes, size)
-        return [row | {"transformers": ready[0]} for row in rows]
+        about = {"transformers": version()}
+        return [row | about for row in measure_in_process(kind, layers, tokens, seed, seconds, gigabytes, size)]
 
     return make_rows
-
-
-def prepare(tokens: int) -> str:
-    """Measure one type in this process, so that modules are imported, and return the library's version."""
-    import transformers
-
-    rows_of_type("bert", 1, tokens, 0)
-    return str(transformers.__version__)
 
 
 def measure_in_process(
     kind: str, layers: int, tokens: int, seed: int, seconds: int, gigabytes: float, size: str = "small"
 ) -> Rows:
     """Return the rows of a type, even if its process fails."""
-    try:
-        spent = run_within(
-            rows_of_type,
-            kind,
-            layers,
-            tokens,
-            seed,
-            size,
-            gigabytes,
-            seconds=seconds,
-            gigabytes=gigabytes,
-            escape=ABOUT_THE_RUN,
-        )
-    except Escaped as error:
-        raise RankfallError(f"census: {kind}: {error}") from error
-    rows = spent.value
-    if rows is None:
-        from rankfall.census.types import origin
-
-        rows = [
-            {"type": kind, "size": size, "stream": "", **origin(kind)}
-            | outcome_row(OVER if spent.limit else FAILS, spent.reason)
-        ]
+    arguments = (kind, layers, tokens, seed, size, gigabytes)
+    spent = run_within(rows_of_type, *arguments, seconds=seconds, gigabytes=gigabytes)
+    failed = outcome_row(OVER if spent.limit else FAILS, spent.reason)
+    rows = spent.value or [{"type": kind, "size": size, "stream": "", **origin(kind)} | failed]
     cost = {"seconds": spent.seconds, "megabytes": spent.megabytes}
     return [{name: finite(value) for name, value in row.items()} | cost for row in rows]
 

@@ -8,7 +8,7 @@ the state that enters them stays the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 
 from torch import Tensor
@@ -19,45 +19,31 @@ from rankfall.check.interventions import multiplied
 from rankfall.check.layer import finite_mean
 from rankfall.rank.residual import relative_residual
 from rankfall.streams.cuts import states_of
-from rankfall.streams.editor import run_through
+from rankfall.streams.editor import branch_values
 from rankfall.streams.examine import Examined
-from rankfall.streams.flow import CROSS, Branch, Edits, Flow
+from rankfall.streams.flow import CROSS, Flow
 
 SAME = 1e-9  # relative deviation below which two states are proportional
 
 
-@dataclass
-class Scales:
-    """The size of mixing and of tokenwise branches over that of the state, by layer (0-based). None: no such branch."""
+def scales(examined: Examined, flow: Flow) -> tuple[list[float | None], list[float | None], float | None]:
+    """Return the size of mixing and of tokenwise branches over that of the state by layer (0-based), None without such a branch.
 
-    mixing: list[float | None]
-    tokenwise: list[float | None]
-    skip: float | None  # the factor of the state from one addition to the next; None if a norm stands between
-
-
-def scales(examined: Examined, flow: Flow) -> Scales:
+    The third value is the factor of the state from one addition to the next, None if a norm stands between.
+    """
     ratios: dict[tuple[int, bool], list[float]] = {}
-    factors: list[float] = []
-    last: list[Tensor] = []
-
-    def keep(branch: Branch, state: Tensor, value: Tensor) -> None:
+    additions = branch_values(examined.model, examined.arguments, flow)
+    for branch, state, value, _ in additions:
         if branch.kind != CROSS:
             ratios.setdefault((branch.layer, branch.mixes), []).append(float(size(value) / size(state)))
-        if last and (factor := factor_of(last[0], state)) is not None:
-            factors.append(factor)
-        last[:] = [(state + value if flow.skips else value).clone()]
-
-    run_through(examined.model, examined.arguments, flow, Edits(edit=keep))
+    between = [factor_of(before.total, after.state) for before, after in pairwise(additions)]
+    factors = [factor for factor in between if factor is not None]
 
     def by_layer(mixes: bool) -> list[float | None]:
         layers = [ratios.get((layer, mixes)) for layer in range(1, flow.depth + 1)]
-        return [finite(sum(values) / len(values)) if values else None for values in layers]
+        return [sum(values) / len(values) if values else None for values in layers]
 
-    return Scales(by_layer(True), by_layer(False), median(factors) if factors and flow.skips else None)
-
-
-def finite(value: float) -> float | None:
-    return value if value - value == 0 else None
+    return by_layer(True), by_layer(False), median(factors) if factors and flow.skips else None
 
 
 def size(x: Tensor) -> Tensor:
@@ -76,22 +62,11 @@ def factor_of(before: Tensor, after: Tensor) -> float | None:
     return float(c) if float((y - c * x).norm()) <= SAME * float(y.norm()) else None
 
 
-@dataclass
-class InitialStds:
-    """The initial standard deviations of a stream's weight matrices: median, least and most, the median of std x sqrt(fan in), and the
-    share of matrices at the released size.
-    """
+def std_columns(examined: Examined, flow: Flow, released: Mapping[str, Gain] | None) -> dict[str, float | None]:
+    """Return the initial stds of a stream's drawn matrices: median, least and most, and the median of std x sqrt(fan in).
 
-    std: float | None
-    scaled: float | None
-    least: float | None
-    most: float | None
-    released: float | None
-
-
-def find_stds(examined: Examined, flow: Flow, released: Mapping[str, Gain] | None) -> InitialStds:
-    """Return the stds of drawn matrices. A matrix scaled to the released size counts with the released std. `released` is None for a
-    model of the released size.
+    A matrix scaled to the released size counts with the released std; `as_released` is their share. `released` is None for a model of the
+    released size. The result is empty without drawn matrices.
     """
     sizes, brought = [], 0
     gains = released or {}
@@ -101,10 +76,12 @@ def find_stds(examined: Examined, flow: Flow, released: Mapping[str, Gain] | Non
             sizes.append((gains.get(name, gain).std, gain.size))
             brought += name in gains
     if not sizes:
-        return InitialStds(None, None, None, None, None)
+        return {}
     stds = [std for std, _ in sizes]
-    share = None if released is None else brought / len(sizes)
-    return InitialStds(median(stds), median(size for _, size in sizes), min(stds), max(stds), share)
+    return {
+        "init_std": median(stds), "init_std_scaled": median(size for _, size in sizes), "init_std_least": min(stds),
+        "init_std_most": max(stds), "as_released": None if released is None else brought / len(sizes),
+    }  # fmt: skip
 
 
 def residuals_of_changes(examined: Examined, flow: Flow) -> dict[str, list[float | None]]:
@@ -115,14 +92,11 @@ def residuals_of_changes(examined: Examined, flow: Flow) -> dict[str, list[float
     }
     residuals = {}
     for scope, is_chosen in chosen.items():
-        weights = [weight for name, _, weight in weights_of(examined.model) if is_chosen(name) and is_matrix(weight)]
+        named = [(name, weight) for name, _, weight in weights_of(examined.model) if weight.dim() > 1]
+        weights = [weight for name, weight in named if is_chosen(name) and is_drawn(weight.detach())]
         for name, factor in FACTORS.items():
             with multiplied(weights, factor):
                 residuals[f"{scope}_{name}"] = [
                     finite_mean(relative_residual(state)) for state in states_of(examined, flow)
                 ]
     return residuals
-
-
-def is_matrix(weight: Tensor) -> bool:
-    return weight.dim() > 1 and is_drawn(weight.detach())

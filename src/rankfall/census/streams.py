@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from rankfall.census.gains import Gain
-from rankfall.census.norms import norms
-from rankfall.census.scales import find_stds, residuals_of_changes, scales
+from rankfall.census.norms import Norms, norms
+from rankfall.census.scales import residuals_of_changes, scales, std_columns
 from rankfall.check.bands import kind_of
 from rankfall.check.equal import constant_inputs
 from rankfall.check.layer import LayerReport, StreamReport
 from rankfall.check.report import measure_stream
+from rankfall.errors import describe_error
 from rankfall.streams.examine import FAILURES, Examined
 from rankfall.streams.flow import Flow
 
@@ -24,12 +24,7 @@ IN_STATES, IN_LAYERS, FEW_ROWS, NOWHERE = "in the states", "in the layers", "a f
 CAUSAL, BOTH_WAYS, SOME_CAUSAL, UNMIXED = "causal", "bidirectional", "some layers causal", "nothing mixes tokens"
 
 
-@dataclass
-class Reasons:
-    by_column: dict[str, str] = field(default_factory=dict)
-
-    def text(self) -> str:
-        return "; ".join(f"{name}: {why}" for name, why in self.by_column.items())
+Reasons = dict[str, str]  # column -> why it has no value
 
 
 def rows_of_stream(
@@ -40,33 +35,29 @@ def rows_of_stream(
     `released`: gains of the weights that were scaled to the released size. `unbrought`: the reason why others were not.
     """
     report = measure_stream(examined, flow)
-    reasons = Reasons(dict(report.reasons))
+    reasons = dict(report.reasons)
     about = part_columns(examined, flow, report) | norm_columns(examined, flow, reasons)
     about["kind"] = kind_of(flow, flow.post or about["size_free"] != 0)  # the same test as `has_norm`
-    stds = find_stds(examined, flow, released)
-    about |= {
-        "init_std": stds.std, "init_std_scaled": stds.scaled, "init_std_least": stds.least, "init_std_most": stds.most,
-        "as_released": stds.released,
-    }  # fmt: skip
-    if stds.std is None:
-        reasons.by_column["init_std"] = "its layers have no weight matrix that is not constant"
+    stds = std_columns(examined, flow, released)
+    about |= stds
+    if not stds:
+        reasons["init_std"] = "its layers have no weight matrix that is not constant"
     if flow.missing or flow.unmeasured:
-        reasons.by_column["stream"] = "; ".join((*flow.missing, *flow.unmeasured))
+        reasons["stream"] = "; ".join((*flow.missing, *flow.unmeasured))
     if unbrought:
-        reasons.by_column["as_released"] = unbrought
+        reasons["as_released"] = unbrought
     changes = attempt(lambda: residuals_of_changes(examined, flow), reasons, "changes of weights") or {}
     ratios = attempt(lambda: scales(examined, flow), reasons, "ratios")
-    about["skip_scale"] = ratios.skip if ratios is not None else None
-    if ratios is not None and ratios.skip is None:
-        reasons.by_column["skip_scale"] = "a norm, or something else, stands between one addition and the next state"
     rows = [layer_columns(report, layer) for layer in report.layers]
     for row in rows:
         row |= {f"residual_{name}": values[row["layer"]] for name, values in changes.items()}
-    for row in rows[1:]:
-        place = row["layer"] - 1
-        row["mixing_ratio"] = ratios.mixing[place] if ratios is not None else None
-        row["tokenwise_ratio"] = ratios.tokenwise[place] if ratios is not None else None
-    about["reasons"] = reasons.text()
+    if ratios is not None:
+        mixing, tokenwise, about["skip_scale"] = ratios
+        if about["skip_scale"] is None:
+            reasons["skip_scale"] = "a norm, or something else, stands between one addition and the next state"
+        for row, *row_ratios in zip(rows[1:], mixing, tokenwise):
+            row["mixing_ratio"], row["tokenwise_ratio"] = row_ratios
+    about["reasons"] = "; ".join(f"{name}: {why}" for name, why in reasons.items())
     return [about | row for row in rows]
 
 
@@ -74,7 +65,7 @@ def attempt(function: Any, reasons: Reasons, name: str) -> Any:
     try:
         return function()
     except FAILURES as error:
-        reasons.by_column[name] = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
+        reasons[name] = describe_error(error)
         return None
 
 
@@ -119,10 +110,9 @@ def mask_of(flow: Flow) -> str:
     mixing = [branch for branch in flow.branches if branch.mixes]
     if not mixing:
         return UNMIXED
-    back = [branch.backwards for branch in mixing]
-    if not any(back):
+    if flow.causal:
         return CAUSAL
-    return BOTH_WAYS if all(back) else SOME_CAUSAL
+    return BOTH_WAYS if all(branch.backwards for branch in mixing) else SOME_CAUSAL
 
 
 def position_of(first: int | None, last: int | None, tokens: int) -> str | None:
@@ -135,24 +125,25 @@ def position_of(first: int | None, last: int | None, tokens: int) -> str | None:
 
 
 def norm_columns(examined: Examined, flow: Flow, reasons: Reasons) -> dict[str, Any]:
-    measured = attempt(lambda: norms(examined, flow), reasons, "norm")
+    measured: Norms | None = attempt(lambda: norms(examined, flow), reasons, "norm")
     if measured is None:
-        return {"norm": None, "norm_class": None, "norm_place": None, "size_free": None}
-    if not measured.kinds and measured.free:
-        reasons.by_column["norm"] = (
+        return {"size_free": None}
+    hidden = bool(measured.free) and not measured.kinds
+    if hidden:
+        reasons["norm"] = (
             "no module is a norm, yet branches do not see the size of the state: it is computed inside another"
         )
     return {
-        "norm": " and ".join(sorted(measured.kinds)) or ("none" if not measured.free else None),
+        "norm": None if hidden else " and ".join(sorted(measured.kinds)) or "none",
         "norm_class": ", ".join(measured.classes),
-        "norm_place": " and ".join(sorted(measured.places)) if measured.kinds or not measured.free else None,
+        "norm_place": None if hidden else " and ".join(sorted(measured.places)),
         "size_free": measured.free,
     }
 
 
 def layer_columns(report: StreamReport, layer: LayerReport) -> dict[str, Any]:
     """Return the numbers of the state that leaves a layer."""
-    cut = {column: at(report.variants.get(name), layer.layer) for name, column in VARIANTS.items()}
+    cut = {column: report.variants[name][layer.layer] for name, column in VARIANTS.items() if name in report.variants}
     orders = layer.orders
     return {
         "layer": layer.layer,
@@ -175,7 +166,3 @@ def layer_columns(report: StreamReport, layer: LayerReport) -> dict[str, Any]:
         "influence_middle": layer.influence_middle,
         "influence_last": layer.influence_last,
     }
-
-
-def at(values: list[float | None] | None, layer: int) -> float | None:
-    return None if values is None else values[layer]

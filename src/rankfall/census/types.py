@@ -5,17 +5,17 @@ from __future__ import annotations
 import inspect
 import re
 import resource
-import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from rankfall.census.gains import Gain, bring_to_released, released_gains
 from rankfall.census.outcomes import (
     MEASURED,
     NETWORK,
@@ -29,12 +29,14 @@ from rankfall.census.outcomes import (
     SMALL,
     WIDE,
 )
+from rankfall.census.released import Streamed, released_example, rows_of_states, streamed_rows
+from rankfall.census.streams import rows_of_stream
+from rankfall.check.library import small_example
 from rankfall.errors import RankfallError, describe_error
-
-if TYPE_CHECKING:
-    from rankfall.census.gains import Gain
-    from rankfall.streams.examine import Examined
-    from rankfall.streams.flow import Flow
+from rankfall.models.families.classes import NoModel, refused_defaults
+from rankfall.streams.arguments import ChangesWidth, NoStream, keep_random_state
+from rankfall.streams.examine import Examined, examine
+from rankfall.streams.flow import Flow
 
 Rows = list[dict[str, Any]]
 # Messages of the library, by what they say is missing: a package, the network, or memory.
@@ -76,10 +78,6 @@ def rows_of_type(kind: str, layers: int, tokens: int, seed: int, size: str = SMA
     import transformers
     from transformers import CONFIG_MAPPING
 
-    from rankfall.census.released import Streamed, released_example, rows_of_states
-    from rankfall.census.streams import rows_of_stream
-    from rankfall.models.families.classes import NoModel
-
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(1)
     about = {"type": kind, "size": size, "stream": "", **origin(kind)}
@@ -94,11 +92,8 @@ def rows_of_type(kind: str, layers: int, tokens: int, seed: int, size: str = SMA
         return [about | outcome_row(NO_MODEL, str(error))]
     except Exception as error:  # whatever the library raises
         return [about | failure_row(error, kind)]
-    about |= {
-        "class": type(example.model).__name__,
-        "inputs": kinds_of_inputs(example.inputs),
-        "parameters": sum(weight.numel() for weight in example.model.parameters()),
-    }
+    about |= {"class": type(example.model).__name__, "inputs": kinds_of_inputs(example.inputs)}
+    about["parameters"] = sum(weight.numel() for weight in example.model.parameters())
     whole = partial(rows_of_stream, released=example.gains, unbrought=example.reason)
     rows = measure_type(kind, example, rows_of_states if size == WIDE else whole)
     if size == SMALL and rows[0]["outcome"] == MEASURED:
@@ -112,9 +107,6 @@ def rows_of_type(kind: str, layers: int, tokens: int, seed: int, size: str = SMA
 
 def small_as_released(kind: str, layers: int, tokens: int, seed: int) -> Example:
     """Return a small model with weights as large as the released ones."""
-    from rankfall.census.gains import bring_to_released, released_gains
-    from rankfall.check.library import small_example
-
     model, config, inputs = small_example(kind, {}, seed, tokens, layers)
     gains, reason = released_gains(kind, model, layers)
     bring_to_released(model, gains)
@@ -132,8 +124,6 @@ def has_time() -> bool:
 
 def rows_of_states_at(kind: str, layers: int, tokens: int, seed: int) -> Rows:
     """Return the rows of the states of a small model with at most `layers` layers."""
-    from rankfall.census.released import rows_of_states
-
     try:
         return measure_type(kind, small_as_released(kind, layers, tokens, seed), rows_of_states)
     except Exception as error:  # whatever the library raises
@@ -150,17 +140,12 @@ def kept_by_twice_the_layers(row: dict[str, Any], deeper: Rows) -> dict[str, Any
     first, last = ends.get(0), ends.get(2 * row["layers"])
     if first and last is not None:
         return {"kept_depth_2": last / first}
-    return {
-        "reasons": "; ".join(
-            filter(None, (row["reasons"], "kept_depth_2: it is not built with twice as many layers, or not in time"))
-        )
-    }
+    reason = "kept_depth_2: it is not built with twice as many layers, or not in time"
+    return {"reasons": "; ".join(filter(None, (row["reasons"], reason)))}
 
 
 def streamed_type(config: Any, seed: int, tokens: int) -> Rows:
     """Return the rows of a type that does not fit into memory, or a row with the reason."""
-    from rankfall.census.released import streamed_rows
-
     try:
         rows = streamed_rows(config, seed, tokens)
     except Exception as error:  # whatever the library raises
@@ -187,21 +172,14 @@ def library_folder(cls: type) -> str:
 
 def year(cls: type) -> tuple[int | None, str]:
     """Return the year of the copyright line at the top of a class's file, or None and the reason."""
-    file = inspect.getsourcefile(sys.modules[cls.__module__])
-    if file is None:
-        return None, "its class has no source file"
-    match = YEAR.search(Path(file).read_text(encoding="utf-8")[:2000])
+    match = YEAR.search(Path(inspect.getfile(cls)).read_text(encoding="utf-8")[:2000])
     return (int(match[1]), "") if match else (None, "the file of its code has no line of copyright with a year")
 
 
 def kinds_of_inputs(names: Iterable[str]) -> str:
     """Return the kinds of inputs (text, pictures, sound, ...) by their names."""
-    kinds = []
-    for name in names:
-        kind = next((kind for word, kind in INPUTS.items() if name.startswith(word) or f"_{word}" in name), None)
-        if kind is not None and kind not in kinds:
-            kinds.append(kind)
-    return " and ".join(kinds) or "other"
+    matches = ([kind for word, kind in INPUTS.items() if name.startswith(word) or f"_{word}" in name] for name in names)
+    return " and ".join(dict.fromkeys(kinds[0] for kinds in matches if kinds)) or "other"
 
 
 def outcome_row(outcome: str, reason: str) -> dict[str, Any]:
@@ -211,23 +189,15 @@ def outcome_row(outcome: str, reason: str) -> dict[str, Any]:
 def failure_row(error: BaseException, kind: str) -> dict[str, Any]:
     """Return the outcome of a type that cannot be built, or that runs on none of the inputs."""
     line = describe_error(error, 400) if not isinstance(error, RankfallError) else str(error)
-    if FULL.search(line):
-        return outcome_row(OVER, line)
-    if ASKS.search(line):
-        return outcome_row(NETWORK, line)
-    if ABSENT.search(line):
-        return outcome_row(NO_PACKAGE, line)
-    from rankfall.models.families.classes import refused_defaults
-
+    for pattern, outcome in ((FULL, OVER), (ASKS, NETWORK), (ABSENT, NO_PACKAGE)):
+        if pattern.search(line):
+            return outcome_row(outcome, line)
     defaults = refused_defaults(kind)
     return outcome_row(NO_DEFAULTS, defaults) if defaults else outcome_row(NOT_BUILT, line)
 
 
 def measure_type(kind: str, example: Example, measure: Callable[[Examined, Flow], Rows]) -> Rows:
     """Return the rows of each stream."""
-    from rankfall.streams.arguments import ChangesWidth, NoStream, keep_random_state
-    from rankfall.streams.examine import examine
-
     note, model, inputs = "", example.model, example.inputs
     try:
         try:

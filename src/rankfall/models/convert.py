@@ -8,18 +8,16 @@ between tokens apart from what they share. It is also a second, independent impl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
 from torch import nn
 
 from rankfall.design import Component, attention_alone
 from rankfall.errors import RankfallError
+from rankfall.models.subject import Subject
 from rankfall.nets.network import Network, Shape, build
 from rankfall.streams.cuts import Variant
-
-if TYPE_CHECKING:
-    from rankfall.models.subject import Subject
 
 PARTS = ("query", "key", "value", "output", "norm1", "inner", "outer", "norm2")  # of a layer of Rankfall's network
 BERT = (  # their names in a layer of BERT
@@ -63,10 +61,6 @@ def as_network(subject: Subject, variant: Variant) -> Network:
     Its embedding is not the model's: start from states.
     """
     config = subject.loaded.config
-    if not convertible(subject):
-        raise RankfallError(
-            f"model type {config.model_type!r} has no form in our own blocks; {', '.join(FAMILIES)} have"
-        )
     layers_of, paths = FAMILIES[config.model_type]
     layers = [dict(zip(PARTS, map(layer.get_submodule, paths))) for layer in layers_of(subject.loaded.model)]
     first = layers[0]

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
 from torch import nn
 
-from rankfall.errors import RankfallError
+from rankfall.errors import RankfallError, suggest
 from rankfall.models.families.published import SIZES
 from rankfall.models.source import PACKAGED, PHASES, ModelSource, folder_of, hub_reachable, one_line
 from rankfall.models.streaming import Streamer
@@ -53,13 +52,14 @@ class Loaded:
 def load(source: ModelSource, *, seed: int = 0) -> Loaded:
     """Load a model in float32 and eval mode, with attention that exposes its weights. `seed` determines the initialisation."""
     config = read_config(source)
+    streamer = None
     if source.streamed:
         model, revision, streamer = stream_model(source, config, seed)
-        return describe(source, model, config, revision, streamer)
-    if source.phase == "init":
-        return describe(source, initialise(source, config, seed), config, "init")
-    model, revision = load_pretrained(source, config)
-    return describe(source, model, config, revision)
+    elif source.phase == "init":
+        model, revision = initialise(source, config, seed), "init"
+    else:
+        model, revision = load_pretrained(source, config)
+    return describe(source, model, config, revision, streamer)
 
 
 def read_config(source: ModelSource) -> Any:
@@ -81,11 +81,9 @@ def read_config(source: ModelSource) -> Any:
             with one_line(source):
                 return with_values(source, lambda **chosen: CONFIG_MAPPING[kind](**{**values, **chosen}))
         if "/" not in source.name:
-            near = get_close_matches(source.name, [*SIZES, *CONFIG_MAPPING, *PACKAGED], n=1)
-            if near and not hub_reachable():
-                raise RankfallError(
-                    f"model {source.name!r} is not known and the hub cannot be reached; did you mean {near[0]!r}?"
-                )
+            hint = suggest(source.name, [*SIZES, *CONFIG_MAPPING, *PACKAGED])
+            if hint and not hub_reachable():
+                raise RankfallError(f"model {source.name!r} is not known and the hub cannot be reached{hint}")
     where: dict[str, Any] = {"revision": source.revision or "main", "local_files_only": not hub_reachable()}
     with one_line(source):
         return with_values(source, partial(AutoConfig.from_pretrained, source.name, trust_remote_code=False, **where))
@@ -108,18 +106,15 @@ def check_names(path: str, config: Any, chosen: dict[str, Any]) -> None:
     """Raise an error for a chosen value that the config, or a part of it, does not have."""
     for name, value in chosen.items():
         if not hasattr(config, name):
-            names = {*config.to_dict(), *config.attribute_map}
-            near = get_close_matches(str(name), names, n=1)
-            hint = f"; did you mean {near[0]}?" if near else f"; it has {', '.join(sorted(names))}"
+            names = sorted({*config.to_dict(), *config.attribute_map})
+            hint = suggest(name, names) or f"; it has {', '.join(names)}"
             raise RankfallError(f"{path}.{name}: {type(config).__name__} has no such value{hint}")
         inner = getattr(config, name)
         if isinstance(value, dict) and hasattr(inner, "attribute_map"):
             check_names(f"{path}.{name}", inner, value)
 
 
-def describe(
-    source: ModelSource, model: nn.Module, config: Any, revision: str, streamer: Streamer | None = None
-) -> Loaded:
+def describe(source: ModelSource, model: nn.Module, config: Any, revision: str, streamer: Streamer | None) -> Loaded:
     """Return a loaded model with its sizes, under the same names for all model types."""
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     sizes = {name: getattr(text, name, None) for name in ("num_hidden_layers", "hidden_size")}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from rankfall.errors import RankfallError
+from rankfall.errors import RankfallError, describe_error
 
 PHASES = ("init", "pretrained")
 
@@ -119,7 +119,7 @@ def one_line(source: ModelSource) -> Iterator[None]:
     except RankfallError:
         raise
     except SafetensorError as error:
-        raise RankfallError(f"{where}: its safetensors file is damaged ({_first(error)})") from error
+        raise RankfallError(f"{where}: its safetensors file is damaged ({describe_error(error)})") from error
     except Exception as error:
         text = str(error).lower()
         if "trust_remote_code" in text or "custom code" in text or "remote code" in text:
@@ -134,14 +134,9 @@ def one_line(source: ModelSource) -> Iterator[None]:
                 f"{where} is neither a folder nor a model on the hub (revision {source.revision or 'main'})"
             ) from error
         if "safetensors" in text:
-            raise RankfallError(
-                f"{where} has no safetensors weights; only safetensors are read ({_first(error)})"
-            ) from error
-        raise RankfallError(f"{where} cannot be loaded: {type(error).__name__}: {_first(error)}") from error
-
-
-def _first(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+            line = f"has no safetensors weights; only safetensors are read ({describe_error(error)})"
+            raise RankfallError(f"{where} {line}") from error
+        raise RankfallError(f"{where} cannot be loaded: {describe_error(error)}") from error
 
 
 @contextlib.contextmanager

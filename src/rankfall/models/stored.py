@@ -32,7 +32,7 @@ class StoredWeights:
     """Weights by name. The results of the last conversion are kept, since weights from one recipe are read one after the other."""
 
     def __init__(self, model: nn.Module, folder: Path) -> None:
-        self.folder, self._model = folder, model
+        self._model = model
         self.where = tensor_files(folder)
         self._recipes = recipes_of(model, list(self.where))
         self._last_conversion: tuple[str, dict[str, Tensor]] = ("", {})
@@ -51,12 +51,7 @@ class StoredWeights:
             return self._read([recipe.sources[0][0]])[0]
         if self._last_conversion[0] != recipe.first:
             self._last_conversion = (recipe.first, self._converted(recipe))
-        tensor = self._last_conversion[1].get(name)
-        if tensor is None:
-            raise RankfallError(
-                f"cannot stream {self.folder}: the library computes no {name} from {recipe.sources[0][0]}"
-            )
-        return tensor
+        return self._last_conversion[1][name]
 
     def _converted(self, recipe: WeightRecipe) -> dict[str, Tensor]:
         converter = copy.deepcopy(recipe.converter)

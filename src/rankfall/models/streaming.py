@@ -9,6 +9,7 @@ same numbers. (They differ from the numbers of a whole model that is filled at o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,24 +20,31 @@ from rankfall.errors import RankfallError
 from rankfall.models.stored import StoredWeights
 from rankfall.random_streams import words
 
-Fill = Callable[[str, nn.Module], None]  # gives storage and values to all weights of a unit
+Parts = list[tuple[str, nn.Module]]  # modules whose weights are fetched together, by name
+Fill = Callable[[Parts], None]  # gives storage and values to their weights
+Slot = tuple[dict[str, Any], str, Tensor]  # the parameters or the buffers of a module, the name of one, and its value
 
 
 class Streamer:
     """Hooks on a model without storage. At most one layer and the small modules in use are in memory at any time."""
 
     def __init__(self, model: nn.Module, fill: Fill) -> None:
-        self.model, self._fill = model, fill
+        self._fill = fill
         self.dtype = torch.float32
         self._resident: str | None = None
-        self._units = dict(units(model))
-        self._empty = {name: _without_storage(module, name in self._units) for name, module in model.named_modules()}
+        layers = dict(units(model))
+        self._parts: dict[str, Parts] = {
+            name: list(module.named_modules(prefix=name)) if name in layers else [(name, module)]
+            for name, module in model.named_modules()
+        }
+        # the tensors before they have storage
+        self._empty = {name: [s for _, part in parts for s in slots(part)] for name, parts in self._parts.items()}
         for name, module in model.named_modules():
-            if name in self._units:
-                module.register_forward_pre_hook(self._enter_layer(name), prepend=True)
-            elif self._empty[name] and not any(name.startswith(f"{unit}.") for unit in self._units):
-                module.register_forward_pre_hook(self._enter_single(name), prepend=True)
-                module.register_forward_hook(self._leave_single(name), always_call=True)
+            if name in layers:
+                module.register_forward_pre_hook(partial(self._enter_layer, name), prepend=True)
+            elif self._empty[name] and not any(name.startswith(f"{unit}.") for unit in layers):
+                module.register_forward_pre_hook(partial(self._fetch, name), prepend=True)
+                module.register_forward_hook(partial(self._drop, name), always_call=True)
 
     def switch(self, dtype: torch.dtype) -> None:
         """Change the dtype from the next fetch on."""
@@ -44,37 +52,27 @@ class Streamer:
             self._drop(self._resident)
         self._resident, self.dtype = None, dtype
 
-    def _enter_layer(self, name: str) -> Callable[..., None]:
-        """Return a hook that fetches a layer in place of the resident layer."""
+    def _enter_layer(self, name: str, *call: Any) -> None:
+        """Fetch a layer in place of the resident layer."""
+        if self._resident == name:
+            return
+        if self._resident is not None:
+            self._drop(self._resident)
+        self._fetch(name)
+        self._resident = name
 
-        def enter(module: nn.Module, inputs: Any) -> None:
-            if self._resident == name:
-                return
-            if self._resident is not None:
-                self._drop(self._resident)
-            self._fetch(name, module)
-            self._resident = name
-
-        return enter
-
-    def _enter_single(self, name: str) -> Callable[..., None]:
-        return lambda module, inputs: self._fetch(name, module)
-
-    def _leave_single(self, name: str) -> Callable[..., None]:
-        return lambda module, inputs, output: self._drop(name)
-
-    def _fetch(self, name: str, module: nn.Module) -> None:
+    def _fetch(self, name: str, *call: Any) -> None:
         # hidden from modes that record or edit the pass
         with torch.no_grad(), torch._C.DisableTorchFunction():  # type: ignore[attr-defined]
-            self._fill(name, module)
-            if self.dtype != torch.float32:
-                inside = module.modules() if name in self._units else iter([module])
-                for part in inside:
-                    _convert(part, self.dtype)
+            self._fill(self._parts[name])
+            for _, part in self._parts[name] if self.dtype != torch.float32 else ():
+                for holder, key, value in slots(part):
+                    if value.is_floating_point() and value.dtype != self.dtype:
+                        put_value(holder, key, value.to(self.dtype))
 
-    def _drop(self, name: str) -> None:
-        for module, slot, empty in self._empty[name]:
-            slot_of(module, slot)[slot[1]] = empty
+    def _drop(self, name: str, *call: Any) -> None:
+        for holder, key, empty in self._empty[name]:
+            holder[key] = empty
 
 
 def units(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
@@ -95,46 +93,23 @@ def units(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
                     yield f"{name}.{child}", element
 
 
-Slot = tuple[str, str]  # "_parameters" or "_buffers", and the name of the tensor
-
-
-def slot_of(module: nn.Module, slot: Slot) -> dict[str, Any]:
-    """Return the dict of a module that holds a slot."""
-    holder: dict[str, Any] = getattr(module, slot[0])
-    return holder
-
-
-def slots(module: nn.Module) -> Iterator[tuple[Slot, Tensor]]:
-    """Yield the parameters and buffers of a module itself, without its children."""
-    for kind in ("_parameters", "_buffers"):
-        for name, value in getattr(module, kind).items():
-            if value is not None:
-                yield (kind, name), value
-
-
-def _without_storage(module: nn.Module, recursive: bool) -> list[tuple[nn.Module, Slot, Any]]:
-    """Return the tensors of a module, or of all modules inside it, before they have storage."""
-    parts = module.modules() if recursive else iter([module])
-    return [(part, slot, value) for part in parts for slot, value in slots(part)]
-
-
-def _convert(module: nn.Module, dtype: torch.dtype) -> None:
-    for slot, value in list(slots(module)):
-        if value.is_floating_point() and value.dtype != dtype:
-            put_value(module, slot, value.to(dtype))
+def slots(module: nn.Module) -> list[Slot]:
+    """Return the parameters and buffers of a module itself, without its children."""
+    holders: tuple[dict[str, Any], ...] = (module._parameters, module._buffers)
+    return [(holder, name, value) for holder in holders for name, value in holder.items() if value is not None]
 
 
 def _allocate(module: nn.Module) -> None:
     """Allocate storage full of NaN (integers: the lowest value), so that unfilled weights are noticed."""
-    for slot, value in list(slots(module)):
-        put_value(module, slot, torch.full(value.shape, _lowest(value), dtype=value.dtype, device="cpu"))
+    for holder, key, value in slots(module):
+        put_value(holder, key, torch.full(value.shape, _lowest(value), dtype=value.dtype, device="cpu"))
 
 
 def _check_filled(name: str, module: nn.Module) -> None:
-    for slot, value in slots(module):
+    for _, key, value in slots(module):
         hollow = value.isnan().any() if value.is_floating_point() else (value == _lowest(value)).any()
         if value.dtype != torch.bool and value.numel() and bool(hollow):
-            raise RankfallError(f"cannot stream this model: nothing gives a value to {name}.{slot[1]}")
+            raise RankfallError(f"cannot stream this model: nothing gives a value to {name}.{key}")
 
 
 def _lowest(value: Tensor) -> float:
@@ -143,8 +118,8 @@ def _lowest(value: Tensor) -> float:
     return 0 if value.dtype == torch.bool else torch.iinfo(value.dtype).min
 
 
-def put_value(module: nn.Module, slot: Slot, value: Tensor) -> None:
-    slot_of(module, slot)[slot[1]] = nn.Parameter(value, requires_grad=False) if slot[0] == "_parameters" else value
+def put_value(holder: dict[str, Any], key: str, value: Tensor) -> None:
+    holder[key] = nn.Parameter(value, requires_grad=False) if isinstance(holder[key], nn.Parameter) else value
 
 
 class TiedWeights:
@@ -155,9 +130,8 @@ class TiedWeights:
         self.modules = dict(model.named_modules())
         names: dict[int, list[str]] = {}
         for full, module in model.named_modules():
-            for slot, value in slots(module):
-                if slot[0] == "_parameters":
-                    names.setdefault(id(value), []).append(f"{full}.{slot[1]}".lstrip("."))
+            for key, value in module.named_parameters(recurse=False):
+                names.setdefault(id(value), []).append(f"{full}.{key}".lstrip("."))
         self.groups = {name: group for group in names.values() if len(group) > 1 for name in group}
 
     def others(self, name: str) -> list[str]:
@@ -170,7 +144,7 @@ class TiedWeights:
         for owner in group:
             full, _, weight = owner.rpartition(".")
             module = self.modules[full]
-            before = [(slot, value) for slot, value in slots(module)]
+            before = slots(module)
             _allocate(module)
             parts = full.split(".")
             around = [".".join(parts[:count]) for count in range(len(parts), -1, -1)]
@@ -184,8 +158,8 @@ class TiedWeights:
                     if not bool(value.isnan().any()):
                         return value.detach()
             finally:
-                for slot, old in before:
-                    slot_of(module, slot)[slot[1]] = old
+                for holder, key, old in before:
+                    holder[key] = old
         raise RankfallError(f"cannot stream this model: nothing gives a value to {' or '.join(group)}")
 
 
@@ -193,19 +167,17 @@ def draw_weights(model: nn.Module, seed: int) -> Fill:
     """Return a function that fills a unit by the library's rule, children before parents (some parents scale their children's draws)."""
     shared = TiedWeights(model)
 
-    def fill(name: str, unit: nn.Module) -> None:
-        is_unit = name in dict(units(model))
-        inside = list(unit.named_modules(prefix=name))[::-1] if is_unit else [(name, unit)]
-        for _, module in inside:
+    def fill(parts: Parts) -> None:
+        for _, module in parts:
             _allocate(module)
-        for full, module in inside:
+        for full, module in parts[::-1]:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(words(seed, "model", "init", full)[0] >> 1)
                 model._init_weights(module)  # type: ignore[operator]
-        for full, module in inside:
-            for slot, _ in list(slots(module)):
-                if shared.others(f"{full}.{slot[1]}".lstrip(".")):
-                    put_value(module, slot, shared.drawn(f"{full}.{slot[1]}".lstrip("."), seed))
+        for full, module in parts:
+            for holder, key, _ in slots(module):
+                if shared.others(f"{full}.{key}".lstrip(".")):
+                    put_value(holder, key, shared.drawn(f"{full}.{key}".lstrip("."), seed))
             _check_filled(full, module)
 
     return fill
@@ -216,16 +188,14 @@ def load_weights(model: nn.Module, folder: Path) -> Fill:
     checkpoint = StoredWeights(model, folder)
     rule, shared = draw_weights(model, 0), TiedWeights(model)
 
-    def fill(name: str, unit: nn.Module) -> None:
-        layers = dict(units(model))
-        inside = list(unit.named_modules(prefix=name)) if name in layers else [(name, unit)]
-        if any(slot[0] == "_buffers" for _, module in inside for slot, _ in slots(module)):
-            rule(name, unit)
-        for full, module in inside:
-            for slot, value in list(slots(module)):
-                weight = f"{full}.{slot[1]}".lstrip(".")
+    def fill(parts: Parts) -> None:
+        if any(True for _, module in parts for _ in module.named_buffers(recurse=False)):
+            rule(parts)
+        for full, module in parts:
+            for holder, key, value in slots(module):
+                weight = f"{full}.{key}".lstrip(".")
                 stored = next((alias for alias in (weight, *shared.others(weight)) if alias in checkpoint), None)
-                if stored is None and slot[0] == "_buffers":
+                if stored is None and holder is module._buffers:
                     continue
                 if stored is None and "pooler" in full:
                     _allocate(module)  # not on the stream, and often not in a checkpoint
@@ -237,6 +207,6 @@ def load_weights(model: nn.Module, folder: Path) -> Fill:
                     raise RankfallError(
                         f"{folder}: {checkpoint.key_of(stored)} has shape {tuple(tensor.shape)}, the config says {tuple(value.shape)}"
                     )
-                put_value(module, slot, tensor.float() if tensor.is_floating_point() else tensor)
+                put_value(holder, key, tensor.float() if tensor.is_floating_point() else tensor)
 
     return fill

@@ -10,13 +10,12 @@ import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from rankfall.errors import RankfallError
+from rankfall.errors import RankfallError, describe_error, suggest
 from rankfall.models.families.published import published
 from rankfall.models.load import Loaded, load
 from rankfall.models.source import ModelSource
@@ -25,9 +24,9 @@ from rankfall.models.texts import Batch, Texts, batch_for
 from rankfall.streams.arguments import Arguments, convert_weights
 from rankfall.streams.cuts import VARIANTS, Variant
 from rankfall.streams.editor import run_through
+from rankfall.streams.examine import FAILURES
 from rankfall.streams.flow import Edits, Enough
 
-DEFINITIONS = ("clean", "published")
 PART_BYTES = 2**28  # approximate memory of a part of the batch
 STREAMED_BYTES = 2**32  # of all variants of a streamed model together, since every pass fetches all weights
 
@@ -43,15 +42,10 @@ class Request:
     dtype: str = "float64"
 
     def check(self) -> None:
-        """Raise an error for unknown names, before anything is loaded."""
-        if self.definition not in DEFINITIONS:
-            raise RankfallError(f"definition {self.definition!r} is not one of {', '.join(DEFINITIONS)}")
-        if self.dtype not in ("float32", "float64"):
-            raise RankfallError(f"dtype {self.dtype!r} is not one of float32, float64")
+        """Raise an error for unknown variants, before anything is loaded."""
         for name in self.variants:
             if name not in VARIANTS:
-                near = get_close_matches(name, VARIANTS, n=1, cutoff=0.0)[0]
-                raise RankfallError(f"variant {name!r} is not one of {', '.join(VARIANTS)}; the nearest is {near!r}")
+                raise RankfallError(f"variant {name!r} is not one of {', '.join(VARIANTS)}{suggest(name, VARIANTS)}")
 
 
 @dataclass
@@ -151,40 +145,32 @@ def failing(request: Request, where: str) -> Iterator[None]:
     """Turn errors of the model's code into errors of one line."""
     try:
         yield
-    except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, NotImplementedError) as error:
-        line = (str(error).strip().splitlines() or [""])[0][:200]
-        raise RankfallError(f"model {request.source.name!r} fails {where}: {type(error).__name__}: {line}") from error
+    except FAILURES as error:
+        raise RankfallError(f"model {request.source.name!r} fails {where}: {describe_error(error)}") from error
 
 
 def subject(request: Request, seed: int | None) -> Subject:
     """Load a model, find its stream in float32, verify it bit by bit, then convert to the dtype of the measurement."""
-    request.check()
     loaded = load(request.source, seed=seed or 0)
     batch = batch_for(loaded, request.texts)
-    few = (
-        batch.part(0, 2)
-        if batch.samples > 1
-        else {k: v.repeat(2, *[1] * (v.dim() - 1)) for k, v in batch.inputs.items()}
-    )
+    few = {name: torch.cat([value[:2], value])[:2] for name, value in batch.inputs.items()}
     few = {name: value[:, :19] if name == "input_ids" else value for name, value in few.items()}
     with failing(request, "in a plain forward pass"):
         stream, output = find_stream(loaded.model, few, width=loaded.width, layers=loaded.layers)
         # A streamed model does not run again for this: every pass fetches all weights.
         verify(loaded.model, stream, few, None if loaded.streamer is None else output)
     chosen = [VARIANTS[name] for name in request.variants]
-    bare = [
-        variant
-        for variant in chosen
-        if variant.mlp and not variant.mlp_skip and (request.definition == "published" or stream.flow.parallel)
-    ]
+    without_bare = request.definition == "published" or stream.flow.parallel
+    bare = [variant for variant in chosen if variant.mlp and not variant.mlp_skip and without_bare]
     variants = [variant for variant in chosen if variant not in bare]
     if request.definition == "published":
         variants = [published(variant, str(loaded.config.model_type)) for variant in variants]
+    found = Subject(request, seed, loaded, stream, batch, variants, [variant.name for variant in bare])
     if loaded.streamer is not None:
-        loaded.streamer.switch(torch.float64 if request.dtype == "float64" else torch.float32)
-    elif request.dtype == "float64":
-        convert_weights(loaded.model, torch.float64)
-    return Subject(request, seed, loaded, stream, batch, variants, [variant.name for variant in bare])
+        loaded.streamer.switch(found.dtype)
+    elif found.dtype == torch.float64:
+        convert_weights(loaded.model, found.dtype)
+    return found
 
 
 def rows_of_subjects(

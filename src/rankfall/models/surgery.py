@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.errors import RankfallError
-from rankfall.streams.arguments import Arguments, NoStream, batch_of, run_model
+from rankfall.streams.arguments import Arguments, NoStream, first_size, run_model
 from rankfall.streams.branches import attends, draft, finish_flow, one_sided
 from rankfall.streams.cuts import Variant, cut_by
 from rankfall.streams.editor import run_through
@@ -43,8 +43,9 @@ class ModelStream:
 
 def find_stream(model: nn.Module, inputs: dict[str, Any], *, width: int, layers: int) -> tuple[ModelStream, Any]:
     """Return the stream of a model and its output from one pass. The pass needs two samples, since an axis of size 1 may be dropped."""
-    batch = batch_of(inputs)
-    tracer, output = trace_pass(model, Arguments((), inputs), ModelTracer)
+    arguments = Arguments((), inputs)
+    batch = first_size(arguments)
+    tracer, output = trace_pass(model, arguments, ModelTracer)
     graph = Graph(tracer.nodes)
     chosen = [chain for chain in chains(graph, residual_sums(graph)) if chain[0].node.shape[-1] == width]
     if not chosen:
@@ -121,8 +122,8 @@ def cut(
 
     A `sink` receives each (layer, state) as soon as it exists, and nothing is kept.
     """
-    flow = stream.flow
-    batch, count = batch_of(inputs), len(variants)
+    flow, arguments, count = stream.flow, Arguments((), inputs), len(variants)
+    batch = first_size(arguments)
 
     def by_variant(state: Tensor) -> Tensor:
         """Reshape (V*B, T, D), (T, V*B, D) or (V*B*T, D) to (V, B, T, D)."""
@@ -131,7 +132,6 @@ def cut(
     edits = cut_by(*variants, axis=stream.batch_axis, unused=stream.unused)
     if sink is not None:
         edits.sink = lambda layer, state: sink(layer, by_variant(state))
-    arguments = Arguments((), inputs)
     if count > 1:
         arguments = arguments.map(lambda tensor: tensor.repeat(count, *[1] * (tensor.dim() - 1)))
     return [by_variant(state) for state in run_through(model, arguments, flow, edits).states]

@@ -12,24 +12,27 @@ Vision models get pictures: those bundled with scikit-learn ("pictures"), or a f
 
 from __future__ import annotations
 
-import contextlib
+import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from importlib.metadata import PackageNotFoundError, distribution
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from rankfall.errors import RankfallError
+from rankfall.errors import RankfallError, describe_error
 from rankfall.models.load import TOKENIZER_FILES, Loaded
-from rankfall.models.reactions import SPECIAL, reactions, read_vocabulary
-from rankfall.models.source import hub_reachable
+from rankfall.models.source import PACKAGED, hub_reachable
 from rankfall.random_streams import stream
 
 DRAWN = ("zipf", "random")  # sources without text and tokenizer
+SPECIAL = ("[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]")
 
 
 @dataclass(frozen=True)
@@ -73,18 +76,18 @@ def batch_for(loaded: Loaded, texts: Texts) -> Batch:
     if texts.source in DRAWN:
         return Batch({"input_ids": _draw_tokens(texts, vocabulary)}, texts.source, "none")
     if loaded.tokenizer_from is not None:
-        read = read_vocabulary if loaded.tokenizer_from.endswith("vocab.txt") else _load_tokenizer
-        (encode, spell), name = read(loaded.tokenizer_from), "own"
+        read = _read_vocabulary if loaded.tokenizer_from.endswith("vocab.txt") else _load_tokenizer
+        tokenizer, name = read(loaded.tokenizer_from), "own"
     else:
-        (encode, spell), name = _trained_tokenizer(texts.source, vocabulary, _padding(loaded)), "trained"
-    ids = windows(documents(texts.source), encode, texts)
+        padding = getattr(loaded.config.get_text_config(), "pad_token_id", None)
+        tokenizer, name = _trained_tokenizer(texts.source, vocabulary, padding), "trained"
+    ids = windows(documents(texts.source), tokenizer, texts)
     if int(ids.max()) >= vocabulary:
         raise RankfallError(
             f"the tokenizer gives token {int(ids.max())}, but the model's vocabulary has {vocabulary}: they belong to different models"
         )
-    before, _, after = encode("")
-    pieces = {number: spell(number) for number in ids.unique().tolist()}
-    return Batch({"input_ids": ids}, texts.source, name, pieces, frozenset((*before, *after)))
+    pieces = {number: tokenizer.spell(number) for number in ids.unique().tolist()}
+    return Batch({"input_ids": ids}, texts.source, name, pieces, frozenset((*tokenizer.before, *tokenizer.after)))
 
 
 def documents(source: str) -> Iterator[str]:
@@ -110,38 +113,60 @@ def documents(source: str) -> Iterator[str]:
 
 def _wiki_bio() -> Iterator[str]:
     """Yield the published source: field target_text of the test split, in order. The repository's loading script is not run."""
-    unreachable = RankfallError(
-        "text 'wiki_bio' cannot be fetched (no network?); use 'topics' or the path of a text file"
-    )
-    if not hub_reachable():
-        raise unreachable
     try:
         from datasets import load_dataset
     except ImportError as error:
         raise RankfallError("text 'wiki_bio' needs the datasets library: pip install 'rankfall[hub]'") from error
     try:
+        if not hub_reachable():
+            raise OSError("the hub's name does not resolve")
         rows = load_dataset("michaelauli/wiki_bio", revision="refs/convert/parquet", split="test", streaming=True)
         for row in rows:
             yield row["target_text"]
     except Exception as error:
-        raise unreachable from error
+        line = "text 'wiki_bio' cannot be fetched (no network?); use 'topics' or the path of a text file"
+        raise RankfallError(line) from error
 
 
-# document -> special tokens before, tokens, special tokens after
-Encode = Callable[[str], tuple[list[int], list[int], list[int]]]
-Spell = Callable[[int], str]  # token number -> its piece of text
+def reactions() -> Iterator[str]:
+    """Yield the reactions in the description and the tests of rxnmapper, each from every precursor on: their order has no meaning."""
+    try:
+        files = distribution("rxnmapper").files or []
+    except PackageNotFoundError:
+        raise RankfallError(
+            f"text 'reactions' is in rxnmapper, which is not installed: {PACKAGED['rxnmapper'].install}"
+        ) from None
+    content = "".join(file.read_text() for file in files if file.name == "METADATA" or file.match("tests/*.py"))
+    content = re.sub(r'"\s*\n\s*"', "", content)  # strings that continue in the next line
+    unique = dict.fromkeys(
+        reaction for reaction in re.findall(r"[^\s\"'`,|]{3,}>>[^\s\"'`,|]{3,}", content) if ":" not in reaction
+    )
+    parts = [(reaction.partition(">>")[0].split("."), reaction.partition(">>")[2]) for reaction in unique]
+    for turn in range(max((len(precursors) for precursors, _ in parts), default=0)):
+        for precursors, product in parts:
+            if turn < len(precursors):
+                yield f"{'.'.join(precursors[turn:] + precursors[:turn])}>>{product}"
 
 
-def windows(texts: Iterator[str], encode: Encode, request: Texts) -> Tensor:
+@dataclass(frozen=True)
+class Tokenizer:
+    """The token numbers of a document, the piece of text of a number, and the special tokens before and behind every document."""
+
+    encode: Callable[[str], list[int]]
+    spell: Callable[[int], str]
+    before: list[int]
+    after: list[int]
+
+
+def windows(texts: Iterator[str], tokenizer: Tokenizer, request: Texts) -> Tensor:
     """Return token numbers (samples, length): the first windows of all long documents, then their second windows, and so on."""
+    before, after = tokenizer.before, tokenizer.after
+    room = request.length - len(before) - len(after)
+    if room < 1:
+        raise RankfallError(f"length {request.length} leaves no room beside {len(before) + len(after)} special tokens")
     rounds: dict[int, list[list[int]]] = {}
     for document in texts:
-        before, tokens, after = encode(document)
-        room = request.length - len(before) - len(after)
-        if room < 1:
-            raise RankfallError(
-                f"length {request.length} leaves no room beside {len(before) + len(after)} special tokens"
-            )
+        tokens = tokenizer.encode(document)
         for number in range(len(tokens) // room):
             rounds.setdefault(number, []).append([*before, *tokens[number * room : (number + 1) * room], *after])
         if len(rounds.get(0, ())) >= request.samples:
@@ -154,86 +179,75 @@ def windows(texts: Iterator[str], encode: Encode, request: Texts) -> Tensor:
     return torch.tensor(rows, dtype=torch.long)
 
 
-def _load_tokenizer(place: str) -> tuple[Encode, Spell]:
+def _read_vocabulary(file: str) -> Tokenizer:
+    """Return the tokenizer of a vocabulary of strings such as those of chemistry: the longest piece first, brackets whole."""
+    pieces = Path(file).read_text(encoding="utf-8").splitlines()
+    numbers = {piece: number for number, piece in enumerate(pieces)}
+    longest = "|".join(
+        re.escape(piece) for piece in sorted(numbers, key=len, reverse=True) if piece and piece not in SPECIAL
+    )
+    cut = re.compile(rf"\[[^\]]*\]|{longest}|\S")
+
+    def encode(document: str) -> list[int]:
+        return [numbers.get(piece, numbers["[UNK]"]) for piece in cut.findall(document)]
+
+    return Tokenizer(encode, pieces.__getitem__, [numbers["[CLS]"]], [numbers["[SEP]"]])
+
+
+def _load_tokenizer(place: str) -> Tokenizer:
     """Return the tokenizer of the model. Its special tokens at the ends are read off an example."""
     from transformers import AutoTokenizer
 
     # Without files the library silently makes an empty tokenizer.
-    path, options = Path(place), {}
+    path = Path(place)
+    options: dict[str, Any] = {"trust_remote_code": False, "local_files_only": path.exists()}
     if path.is_dir() and not any((path / name).exists() for name in TOKENIZER_FILES):
         raise RankfallError(f"model folder {place} has no tokenizer ({', '.join(TOKENIZER_FILES)}); or use text 'zipf'")
     if path.suffix == ".gguf":
-        place, options = str(path.parent), {"gguf_file": path.name}
+        place, options["gguf_file"] = str(path.parent), path.name
     try:
-        tokenizer = AutoTokenizer.from_pretrained(
-            place, trust_remote_code=False, local_files_only=path.exists(), **options
-        )
+        tokenizer = AutoTokenizer.from_pretrained(place, **options)
     except Exception as error:
-        text = (str(error).strip().splitlines() or [""])[0][:160]
-        raise RankfallError(
-            f"model {place!r} has no tokenizer that can be loaded ({type(error).__name__}: {text})"
-        ) from error
+        raise RankfallError(f"model {place!r} has no tokenizer that can be loaded ({describe_error(error)})") from error
     mark = tokenizer("a")["input_ids"]
     bare = tokenizer("a", add_special_tokens=False)["input_ids"]
     start = next((i for i in range(len(mark)) if mark[i : i + len(bare)] == bare), 0)
-    before, after = mark[:start], mark[start + len(bare) :]
 
-    def encode(document: str) -> tuple[list[int], list[int], list[int]]:
-        return before, tokenizer(document, add_special_tokens=False, verbose=False)["input_ids"], after
+    return Tokenizer(
+        lambda document: tokenizer(document, add_special_tokens=False, verbose=False)["input_ids"],
+        lambda number: str(tokenizer.convert_ids_to_tokens(number)),
+        before=mark[:start],
+        after=mark[start + len(bare) :],
+    )
 
-    return encode, lambda number: str(tokenizer.convert_ids_to_tokens(number))
 
-
-def _trained_tokenizer(source: str, vocabulary: int, padding: int | None) -> tuple[Encode, Spell]:
+def _trained_tokenizer(source: str, vocabulary: int, padding: int | None) -> Tokenizer:
     """Train a tokenizer on the source by pair merging, with token numbers inside the model's vocabulary.
 
     At initialisation embeddings are independent draws, so the number of a piece does not matter, only which pieces are equal. The padding
     number is left out, since its embedding is zero in many models. (The library's WordPiece trainer breaks ties in an order that differs
     between runs. Merging without continuation marks gives the same pieces every time.)
     """
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+    import tokenizers
 
-    special = list(SPECIAL[:3])
     free = [number for number in range(vocabulary) if number != padding]
     size = min(8000, len(free))
     if size < 300:
         raise RankfallError(f"a vocabulary of {vocabulary} is too small for text; use text 'zipf' or 'random'")
-    tokenizer = Tokenizer(models.BPE(unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=special, show_progress=False)
-    with _single_thread():
-        tokenizer.train_from_iterator(documents(source), trainer)
-    numbers = {piece: free[index] for index, piece in enumerate(sorted(tokenizer.get_vocab()))}
-
-    def encode(document: str) -> tuple[list[int], list[int], list[int]]:
-        pieces = tokenizer.encode(document).tokens
-        return [numbers["[CLS]"]], [numbers[piece] for piece in pieces], [numbers["[SEP]"]]
-
+    trained = tokenizers.Tokenizer(tokenizers.models.BPE(unk_token="[UNK]"))
+    trained.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=False)
+    trained.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=size, special_tokens=list(SPECIAL[:3]), show_progress=False)
+    # Parallel training breaks ties by the order in which threads finish.
+    with patch.dict(os.environ, TOKENIZERS_PARALLELISM="false"):
+        trained.train_from_iterator(documents(source), trainer)
+    numbers = {piece: free[index] for index, piece in enumerate(sorted(trained.get_vocab()))}
     written = {number: piece for piece, number in numbers.items()}
-    return encode, written.__getitem__
 
+    def encode(document: str) -> list[int]:
+        return [numbers[piece] for piece in trained.encode(document).tokens]
 
-@contextlib.contextmanager
-def _single_thread() -> Iterator[None]:
-    """Train in a single thread. Parallel training breaks ties by the order in which threads finish."""
-    import os
-
-    before = os.environ.get("TOKENIZERS_PARALLELISM")
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["TOKENIZERS_PARALLELISM"]
-        else:
-            os.environ["TOKENIZERS_PARALLELISM"] = before
-
-
-def _padding(loaded: Loaded) -> int | None:
-    """Return the number of the padding token, if the model has one."""
-    value: Any = getattr(loaded.config.get_text_config(), "pad_token_id", None)
-    return int(value) if isinstance(value, int) and value >= 0 else None
+    return Tokenizer(encode, written.__getitem__, [numbers["[CLS]"]], [numbers["[SEP]"]])
 
 
 def _draw_tokens(texts: Texts, vocabulary: int) -> Tensor:

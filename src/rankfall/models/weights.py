@@ -28,14 +28,19 @@ def model_class(config: Any) -> Any:
     import transformers
 
     if config.model_type in ("t5", "mt5", "umt5"):
-        return {"t5": transformers.T5EncoderModel, "mt5": transformers.MT5EncoderModel}.get(
-            config.model_type, getattr(transformers, "UMT5EncoderModel", None)
-        )
+        return getattr(transformers, f"{config.model_type.upper()}EncoderModel")
     if getattr(config, "is_encoder_decoder", False):
         raise NoStream(
             f"model type {config.model_type!r} is an encoder-decoder with cross-attention; of these only T5 is supported, by its encoder"
         )
     return transformers.AutoModel
+
+
+def make_model(config: Any) -> Any:
+    """Build the model of a configuration, with weights drawn by the library."""
+    cls = model_class(config)
+    prepare_config(config)
+    return cls.from_config(config) if hasattr(cls, "from_config") else cls(config)
 
 
 def prepare_config(config: Any) -> None:
@@ -47,26 +52,19 @@ def prepare_config(config: Any) -> None:
 
 def initialise(source: ModelSource, config: Any, seed: int) -> nn.Module:
     """Build a model with the library's initialisation, drawn from the seed. All variants of a seed share these weights."""
-    cls = model_class(config)
-    prepare_config(config)
     with torch.random.fork_rng(devices=[]), quiet(), one_line(source):
         torch.manual_seed(words(seed, "model", "init")[0] >> 1)
-        built = cls.from_config(config) if hasattr(cls, "from_config") else cls(config)
-    return built.float().eval()
+        model: nn.Module = make_model(config)
+    return model.float().eval()
 
 
 def stream_model(source: ModelSource, config: Any, seed: int) -> tuple[nn.Module, str, Streamer]:
     """Return a model without storage, the revision of its weights, and the streamer that fetches them."""
-    cls = model_class(config)
-    prepare_config(config)
-    folder = folder_of(source)
-    if source.phase == "pretrained":
-        folder = _safe_folder(folder if folder is not None else _fetch(source))
     with torch.device("meta"), quiet(), one_line(source):
-        model = (cls.from_config(config) if hasattr(cls, "from_config") else cls(config)).eval()
+        model = make_model(config).eval()
     if source.phase == "init":
         return model, "init (streamed)", Streamer(model, draw_weights(model, seed))
-    assert folder is not None
+    folder = _safe_folder(folder_of(source) or _fetch(source))
     return model, weights_digest(folder), Streamer(model, load_weights(model, folder))
 
 
@@ -112,8 +110,7 @@ def load_pretrained(source: ModelSource, config: Any) -> tuple[nn.Module, str]:
 
 def load_packaged(file: Path, config: Any) -> tuple[Any, dict[str, Any]]:
     """Return a model with the weights of a pickle of tensors or a GGUF file, and the weights that only one of the two has."""
-    cls = model_class(config)
-    model = (cls.from_config(config) if hasattr(cls, "from_config") else cls(config)).float()
+    model = make_model(config).float()
     if file.suffix == ".gguf":
         need_gguf()
         from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
@@ -137,25 +134,17 @@ def quantise_weights(model: nn.Module, kind: str) -> None:
     need_gguf()
     from gguf import GGMLQuantizationType, dequantize, quantize
 
-    if kind not in GGMLQuantizationType.__members__:
+    named = [(name, weight) for name, weight in model.named_parameters() if weight.dim() == 2]
+    try:
+        form = GGMLQuantizationType[kind]
+        for name, weight in named:
+            if weight.shape[1] % BLOCK == 0 and "position" not in name and "token_type" not in name:
+                rounded = dequantize(quantize(weight.detach().numpy(), form), form)
+                weight.data.copy_(torch.from_numpy(rounded))
+    except (KeyError, NotImplementedError) as error:
         raise RankfallError(
-            f"quantise is {kind!r}, which GGUF does not have\n  fix: one of {', '.join(GGMLQuantizationType.__members__)}"
-        )
-    for name, weight in model.named_parameters():
-        if (
-            weight.dim() == 2
-            and weight.shape[1] % BLOCK == 0
-            and not any(part in name for part in ("position", "token_type"))
-        ):
-            try:
-                rounded = dequantize(
-                    quantize(weight.detach().numpy(), GGMLQuantizationType[kind]), GGMLQuantizationType[kind]
-                )
-            except NotImplementedError as error:
-                raise RankfallError(
-                    f"quantise is {kind!r}, to which gguf cannot round\n  fix: Q4_0, Q4_1, Q5_0, Q5_1 or Q8_0"
-                ) from error
-            weight.data.copy_(torch.from_numpy(rounded))
+            f"quantise is {kind!r}, to which gguf cannot round\n  fix: Q4_0, Q4_1, Q5_0, Q5_1 or Q8_0"
+        ) from error
 
 
 def need_gguf() -> None:
@@ -206,12 +195,9 @@ def _fetch(source: ModelSource) -> Path:
 def _safe_folder(folder: Path) -> Path:
     """Return the folder. Raise an error if it has no safetensors."""
     if not any(folder.glob("*.safetensors")):
-        available = (
-            ", ".join(sorted(path.name for path in folder.iterdir() if path.suffix in (".bin", ".pt", ".h5", ".gguf")))
-            or "none"
-        )
+        others = sorted(path.name for path in folder.iterdir() if path.suffix in (".bin", ".pt", ".h5", ".gguf"))
         raise RankfallError(
-            f"model folder {folder} has no safetensors weights (other weights: {available}); only safetensors are read"
+            f"model folder {folder} has no safetensors weights (other weights: {', '.join(others) or 'none'}); only safetensors are read"
         )
     return folder
 

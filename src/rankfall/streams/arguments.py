@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from rankfall.errors import RankfallError
+from rankfall.errors import RankfallError, describe_error
 from rankfall.streams.names import unwrap
 from rankfall.streams.record import map_tensors, tensors_in
 
@@ -72,8 +72,6 @@ def arguments_of(inputs: Any) -> Arguments:
         arguments = Arguments(tuple(inputs), {})
     else:
         raise RankfallError(f"inputs is {'not given' if inputs is None else type(inputs).__name__}: {PASS}")
-    if not all(isinstance(name, str) for name in arguments.kwargs):
-        raise RankfallError(f"inputs has keys that are not strings: {PASS}")
     tensors = arguments.tensors()
     if not tensors:
         raise RankfallError(f"inputs contains no tensor: {PASS}")
@@ -113,8 +111,8 @@ def copy_of(model: nn.Module, dtype: torch.dtype) -> nn.Module:
     try:
         copied = copy.deepcopy(model, copies)
     except Exception as error:  # whatever its own __deepcopy__ raises
-        line = (str(error).strip().splitlines() or [type(error).__name__])[0][:120]
-        raise RankfallError(f"{type(model).__name__} cannot be copied, and only a copy is measured: {line}") from error
+        kind = type(model).__name__
+        raise RankfallError(f"{kind} cannot be copied, and only a copy is measured: {describe_error(error)}") from error
     rebind_functions(copied, copies)
     copied = strip_children(copied).cpu().eval()
     convert_weights(copied, dtype)
@@ -135,7 +133,7 @@ def copy_code(function: types.FunctionType, copied: Callable[[Any], Any]) -> Any
     cells = function.__closure__ or ()
     reached = {key: function.__globals__[key] for key in function.__code__.co_names if key in function.__globals__}
     before = [
-        *(cell.cell_contents for cell in cells if is_filled(cell)),
+        *(cell.cell_contents for cell in cells),
         *(function.__defaults__ or ()),
         *reached.values(),
         *(function.__kwdefaults__ or {}).values(),
@@ -144,7 +142,7 @@ def copy_code(function: types.FunctionType, copied: Callable[[Any], Any]) -> Any
     if all(old is new for old, new in zip(before, after)):
         return function
     values = iter(after)
-    closure = tuple(types.CellType(next(values)) if is_filled(cell) else cell for cell in cells)
+    closure = tuple(types.CellType(next(values)) for _ in cells)
     defaults = tuple(next(values) for _ in function.__defaults__ or ())
     names = {key: next(values) for key in reached}
     rebound = types.FunctionType(
@@ -152,14 +150,6 @@ def copy_code(function: types.FunctionType, copied: Callable[[Any], Any]) -> Any
     )
     rebound.__kwdefaults__ = {key: next(values) for key in function.__kwdefaults__ or {}} or None
     return rebound
-
-
-def is_filled(cell: types.CellType) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018
-    except ValueError:
-        return False
-    return True
 
 
 def convert_weights(model: nn.Module, dtype: torch.dtype) -> None:
@@ -195,19 +185,15 @@ def call_model(model: nn.Module, arguments: Arguments) -> Any:
 @contextmanager
 def keep_random_state() -> Iterator[None]:
     """Restore the random states of Python, NumPy and PyTorch on exit. Inside, PyTorch's encoder layer runs operation by operation."""
-    python, numpy, cpu = random.getstate(), np.random.get_state(), torch.get_rng_state()
-    gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
-    fast = torch.backends.mha.get_fastpath_enabled()
+    python, numpy, fast = random.getstate(), np.random.get_state(), torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
-        yield
+        with torch.random.fork_rng(range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()):
+            yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
         random.setstate(python)
         np.random.set_state(numpy)
-        torch.set_rng_state(cpu)
-        if gpus:
-            torch.cuda.set_rng_state_all(gpus)
 
 
 def run_model(model: nn.Module, inputs: dict[str, Any]) -> Any:
@@ -220,11 +206,6 @@ def caches_off(model: nn.Module) -> dict[str, bool]:
     """Return the keyword arguments that switch off the caches of a model."""
     accepted = inspect.signature(model.forward).parameters
     return {name: False for name in ("use_cache", "use_mems") if name in accepted}
-
-
-def batch_of(inputs: dict[str, Any]) -> int:
-    """Return the number of samples in a batch of model inputs."""
-    return int(next(tensor for _, tensor in tensors_in(inputs)).shape[0])
 
 
 class Wide(TorchFunctionMode):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor, nn
 
 from rankfall.errors import RankfallError
 from rankfall.streams.arguments import Arguments, first_size
-from rankfall.streams.editor import run_through
+from rankfall.streams.editor import branch_values, run_through
 from rankfall.streams.flow import Branch, Edits, Flow, Layout
 
 NEAR = {torch.float64: 1e-8}  # relative difference of two states that are equal up to rounding
@@ -19,12 +20,11 @@ PLACE = 0.4  # index of the changed number, as a share of each axis
 
 def with_axes(model: nn.Module, arguments: Arguments, flow: Flow) -> Flow:
     """Return the stream with its feature axis and the axes of several streams of one token."""
-    shape = flow.entry.shape if flow.entry is not None else ()
-    if len(shape) < 3:
+    if len(flow.shape) < 3:
         return flow
-    streams = stream_axes(model, arguments, flow, len(shape))
+    streams = stream_axes(model, arguments, flow)
     feature = flow.layout.feature if streams else feature_axis(model, arguments, flow)
-    return replace(flow, width=shape[feature], layout=replace(flow.layout, feature=feature, streams=streams))
+    return replace(flow, width=flow.shape[feature], layout=replace(flow.layout, feature=feature, streams=streams))
 
 
 def feature_axis(model: nn.Module, arguments: Arguments, flow: Flow) -> int:
@@ -32,42 +32,33 @@ def feature_axis(model: nn.Module, arguments: Arguments, flow: Flow) -> int:
 
     Another axis is considered only if the usual one looks like tokens: some branches change entries along it and some do not.
     """
-    values: dict[int, tuple[Tensor, Tensor]] = {}
+    untouched = {one.branch.number: (one.value, one.total) for one in branch_values(model, arguments, flow)}
     covered: list[list[int]] = []  # for each branch and axis: the number of indices with a change
 
-    def keep(branch: Branch, state: Tensor, value: Tensor) -> None:
-        values[branch.number] = (value.clone(), state + value if flow.skips else value.clone())
-
     def compare(branch: Branch, state: Tensor, value: Tensor) -> Tensor:
-        before, total = values[branch.number]
+        before, total = untouched[branch.number]
         if value.shape == before.shape == state.shape:
             apart = differs(value, before)
             if bool(apart.any()):
                 covered.append([int(others_any(apart, axis).sum()) for axis in range(apart.dim())])
         return change_number(total)
 
-    run_through(model, arguments, flow, Edits(edit=keep))
     run_through(model, arguments, flow, Edits(edit=compare, enter=change_number, partial=True))
-    usual, shape = flow.layout.feature, flow.entry.shape if flow.entry is not None else ()
-    covered = [counts for counts in covered if len(counts) == len(shape)]
+    usual, sizes = flow.layout.feature, enumerate(flow.shape)
+    covered = [counts for counts in covered if len(counts) == len(flow.shape)]
     along = [counts[usual] for counts in covered]
     if not along or min(along) > 1 or max(along) == 1:
         return usual
-    everywhere = [
-        axis for axis, size in enumerate(shape) if size > 1 and all(counts[axis] == size for counts in covered)
-    ]
+    everywhere = [axis for axis, size in sizes if size > 1 and all(counts[axis] == size for counts in covered)]
     return everywhere[0] if len(everywhere) == 1 else usual
 
 
-def stream_axes(model: nn.Module, arguments: Arguments, flow: Flow, dims: int) -> tuple[int, ...]:
+def stream_axes(model: nn.Module, arguments: Arguments, flow: Flow) -> tuple[int, ...]:
     """Return the axes that hold copies of a token.
 
     One changed number of the inputs changes the first state at all indices of such an axis, and at one index of every other axis.
     """
-    if dims < 4:
-        return ()
-    apart = entered(model, arguments, flow)
-    if apart is None:
+    if len(flow.shape) < 4 or (apart := entered(model, arguments, flow)) is None:
         return ()
     axes = [axis for axis in range(apart.dim()) if axis != flow.layout.feature % apart.dim()]
     counts = {axis: int(others_any(apart, axis).sum()) for axis in axes}
@@ -95,13 +86,13 @@ def entered(model: nn.Module, arguments: Arguments, flow: Flow, place: float = P
 
 
 def exchanged(arguments: Arguments, number: int, place: float) -> Arguments:
-    """Return the arguments with one number of one tensor changed. An integer becomes another integer of that tensor."""
-    count = iter(range(len(arguments.tensors())))
+    """Return the arguments with one number of one tensor changed."""
+    count = itertools.count()
     return arguments.map(lambda tensor: change_number(tensor, place) if next(count) == number else tensor)
 
 
 def change_number(tensor: Tensor, place: float = PLACE) -> Tensor:
-    """Return a copy with one number changed by about the tensor's RMS."""
+    """Return a copy with one number changed by about the tensor's RMS. An integer becomes another integer of that tensor."""
     changed = tensor.detach().clone()
     spot = tuple(min(size - 1, int(size * place)) for size in changed.shape)
     if changed.is_floating_point():
@@ -114,9 +105,8 @@ def change_number(tensor: Tensor, place: float = PLACE) -> Tensor:
 
 def with_samples(model: nn.Module, arguments: Arguments, flow: Flow, batch: int) -> Flow:
     """Return the stream with its axis of samples, and the first layer at which samples affect each other."""
-    shape = flow.entry.shape if flow.entry is not None else ()
     if not flow.layout.samples and flow.layout.groups == 1 and batch > 1:
-        layout = samples_first(flow.layout, shape, batch)
+        layout = samples_first(flow.layout, flow.shape, batch)
         if layout is None:
             refuse_folded(model, arguments, flow, batch)
         if layout is None or not enters_alone(model, arguments, replace(flow, layout=layout), batch):
@@ -137,7 +127,7 @@ def samples_first(layout: Layout, shape: tuple[int, ...], batch: int) -> Layout 
 
 def refuse_folded(model: nn.Module, arguments: Arguments, flow: Flow, batch: int) -> None:
     """Raise an error if the axis of samples also holds several streams of a token, as hyper-connections of shape (B * S, T, D) do."""
-    shape = flow.entry.shape if flow.entry is not None else ()
+    shape = flow.shape
     copies, remainder = divmod(shape[0] if len(flow.layout.tokens) > 1 else 0, batch)
     if copies < 2 or remainder or (apart := entered(model, arguments, flow)) is None:
         return
@@ -165,7 +155,7 @@ def touching(model: nn.Module, arguments: Arguments, flow: Flow) -> str:
         return ""
 
     def change(tensor: Tensor) -> Tensor:
-        if flow.entry is None or tuple(tensor.shape) != flow.entry.shape:
+        if tuple(tensor.shape) != flow.shape:
             return tensor
         rows = flow.layout.to_rows(tensor).clone()
         noise = torch.randn(rows[0].shape, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
@@ -183,10 +173,11 @@ def touching(model: nn.Module, arguments: Arguments, flow: Flow) -> str:
     return ""
 
 
-def differs(value: Tensor, reference: Tensor) -> Tensor:
-    """Return where two tensors differ by more than rounding."""
+def differs(value: Tensor, reference: Tensor, near: float | None = None) -> Tensor:
+    """Return where two tensors differ by more than rounding, or by more than `near` times the largest entry."""
     size = reference.detach().nan_to_num(0.0, 0.0, 0.0).abs().max()
-    close = (value - reference).abs() <= NEAR.get(value.dtype, NEAR_FLOAT32) * size
+    near = NEAR.get(value.dtype, NEAR_FLOAT32) if near is None else near
+    close = (value - reference).abs() <= near * size
     return ~(close | (value == reference) | (value.isnan() & reference.isnan()))
 
 

@@ -6,13 +6,14 @@ Such a layer is one branch without a skip beside it. Its collapse can be measure
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from itertools import pairwise
 
 from torch import nn
 
 from rankfall.streams.arguments import Arguments
 from rankfall.streams.axes import with_axes
-from rankfall.streams.branches import product_above
+from rankfall.streams.branches import attention_in
 from rankfall.streams.flow import MIXES, TOKENWISE, Branch, End, Flow, Layout, StreamEntry
 from rankfall.streams.frames import Call, Operation
 from rankfall.streams.layers import family
@@ -35,7 +36,7 @@ def stream_of_blocks(
         if names is not None and call.module in names:
             stacks["named"].append(step)
         elif names is None and call.module:
-            stacks[family((call.module, call.number), model)].append(step)
+            stacks[family(call, model)].append(step)
     candidates = [stack for stack in stacks.values() if len(stack) > 1 and one_after_the_other(graph, stack)]
     # outer stacks first: their modules have shorter names than those of the stacks inside them
     candidates.sort(key=lambda stack: (stack[0][0].module.count("."), -len(stack)))
@@ -44,19 +45,15 @@ def stream_of_blocks(
         tried = mixing(model, arguments, flow, frozenset(flow.attends.values()))
         if names is None and not any(result.mixes for result in tried.values()):
             continue
-        shape = graph.nodes[stack[0][2]].shape
-        layout = laid_out(shape, flow.layout.feature, tried, batch, flow.layout.streams)
+        layout = laid_out(flow.shape, flow.layout.feature, tried, batch, flow.layout.streams)
         branches = []
         for branch in flow.branches:
             kind = MIXES if tried[branch.number].mixes else TOKENWISE
             reach = directions(tried[branch.number], layout)
             branches.append(Branch(branch.number, branch.layer, branch.operation, 0, branch.name, kind, *reach))
-        entry, attends, scores = flow.entry, flow.attends, flow.scores
         around = say_around(graph, tracer, stack)
-        return Flow(
-            "", flow.layers, flow.width, tuple(branches), entry, flow.ends, layout, attends, scores, skips=False, shaped=tracer.shaped,
-            missing=(around,) * bool(around), around=bool(around),
-        )  # fmt: skip
+        missing = (around,) * bool(around)
+        return replace(flow, branches=tuple(branches), layout=layout, missing=missing, around=bool(around))
     return None
 
 
@@ -123,24 +120,17 @@ def join_around(graph: Graph, tracer: Tracer, before: Step, after: Step, earlier
             if parent in visited or not carries(parent):
                 continue
             if graph.above(parent, before[2]) and (earlier is None or graph.above(earlier, parent)):
-                return first_below(graph, before[3], index, after[2])
+                ways = (way for way in range(index, after[2] + 1) if graph.between(index, way, after[2]))
+                return next(way for way in ways if graph.above(before[3], way))
             visited.add(parent)
             front.append(parent)
     return None
 
 
-def first_below(graph: Graph, output: int, start: int, end: int) -> int:
-    """Return the first node on the way from `start` to `end` that also depends on `output`."""
-    ways = range(start, end + 1)
-    return next(
-        index for index in ways if graph.above(start, index) and graph.above(index, end) and graph.above(output, index)
-    )
-
-
 def draft(model: nn.Module, graph: Graph, tracer: Tracer, stack: list[Step]) -> Flow:
     """Return a first form of the stream, with each call as a layer, before mixing is tested."""
-    shape = graph.nodes[stack[0][2]].shape
     first = graph.nodes[stack[0][2]]
+    shape = first.shape
     entry = StreamEntry(None if first.leaf else first.operation, tracer.tensors[first.index], shape)
     branches = tuple(
         Branch(
@@ -150,19 +140,8 @@ def draft(model: nn.Module, graph: Graph, tracer: Tracer, stack: list[Step]) -> 
     )
     layers = tuple(step[0].module for step in stack)
     ends = tuple(End(step[0], step[1]) for step in stack)
-    numbers = {step[0]: n for n, step in enumerate(stack)}
-    attends: dict[Operation, int] = {}
-    scores: dict[Operation, int] = {}
-    for mix in graph.attention:
-        node = graph.nodes[mix]
-        number = next((numbers[call] for call in node.stack if call in numbers), None)
-        if number is None or node.operation is None:
-            continue
-        attends.setdefault(node.operation, number)
-        product = product_above(graph, mix)
-        if product is not None:
-            scores.setdefault(product, number)
-    layout = Layout(-1, (), tuple(range(len(shape) - 1)))
-    return Flow(
-        "", layers, shape[-1], branches, entry, ends, layout, attends, scores, skips=False, shaped=tracer.shaped
+    heads, scores = attention_in(
+        graph, lambda mix: [branches[n] for n, step in enumerate(stack) if step[0] in graph.nodes[mix].stack]
     )
+    layout = Layout(-1, (), tuple(range(len(shape) - 1)))
+    return Flow("", layers, shape[-1], branches, entry, ends, layout, heads, scores, skips=False, shaped=tracer.shaped)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
@@ -27,27 +28,17 @@ def draft(graph: Graph, tracer: Tracer, chain: Group) -> Flow:
     """Return a first form of the stream, with every addition as a layer, before mixing is tested."""
     first = chain[0]
     state = graph.nodes[first.state]
-    feature = -1 if not channels_first(graph, chain) else 1
+    feature = 1 if channels_first(graph, chain) else -1
     branches = []
     for number, item in enumerate(chain):
         assert item.node.operation is not None
-        parts = tuple(
-            BranchPart(operation, None) for term in item.terms if (operation := graph.nodes[term].operation) is not None
-        )
-        gate = graph.nodes[item.gate] if item.gate is not None else None
-        branches.append(
-            Branch(
-                number,
-                number + 1,
-                item.node.operation,
-                item.skip,
-                "",
-                parallel=item.parallel,
-                parts=parts,
-                gate=gate.operation if gate is not None else None,
-                factor=gate.parents.index(item.state) if gate is not None else 0,
-            )
-        )
+        joins = (graph.nodes[term].operation for term in item.terms)
+        parts = tuple(BranchPart(operation, None) for operation in joins if operation is not None)
+        branch = Branch(number, number + 1, item.node.operation, item.skip, "", parallel=item.parallel, parts=parts)
+        if item.gate is not None:
+            gate = graph.nodes[item.gate]
+            branch = replace(branch, gate=gate.operation, factor=gate.parents.index(item.state))
+        branches.append(branch)
     layout = Layout(feature, (), tuple(range(len(state.shape) - 1)))
     entry = entry_at(graph, tracer, first)
     return Flow(
@@ -127,45 +118,24 @@ def finish_flow(
     layout = laid_out(shape, feature, tried, batch, flow.layout.streams)
     inside = {item.node.index for _, group in layers for item in group}
     inputs = {node.index for node in graph.nodes if node.leaf and node.index not in tracer.weights}
-    heads: dict[Operation, int] = {}
-    scores: dict[Operation, int] = {}
     branches: list[Branch] = []
-    count = 0
+    items: list[Summand] = []  # of the branches
     for layer, (layer_name, group) in enumerate(layers, 1):
         for item, name in zip(group, branch_names(graph, group, layer_name)):
-            mixing = tried[number_of[item.node.index]]
+            mixing, untested = tried[number_of[item.node.index]], flow.branches[number_of[item.node.index]]
             kind = MIXES if (mixing.mixes if mixing.tried else attends(graph, item)) else TOKENWISE
             if kind == TOKENWISE and attends(graph, item) and reaches(graph, item.branch, item.source, inputs):
                 kind = CROSS
+            sides = [one_sided(mixing.parts.get(n, [False, False])) for n in range(len(untested.parts))]
+            parts = [replace(part, drop=side) for part, side in zip(untested.parts, sides) if side is not None]
             later, earlier, after, ahead = directions(mixing, layout)
-            untested = flow.branches[number_of[item.node.index]]
-            parts = tuple(
-                replace(part, drop=one_sided(mixing.parts.get(n, [False, False])))
-                for n, part in enumerate(untested.parts)
-            )
-            parts = tuple(part for part in parts if part.drop is not None) if kind == MIXES else ()
-            branches.append(
-                replace(
-                    untested,
-                    number=count,
-                    layer=layer,
-                    name=name,
-                    kind=kind,
-                    forwards=later,
-                    backwards=earlier,
-                    after=after,
-                    ahead=ahead,
-                    parts=parts,
-                )
-            )
-            for mix in graph.attention:
-                operation = graph.nodes[mix].operation
-                if operation is not None and graph.above(item.source, mix) and graph.above(mix, item.branch):
-                    heads.setdefault(operation, count)
-                    product = product_above(graph, mix)
-                    if product is not None and branches[-1].kind != CROSS:
-                        scores.setdefault(product, count)
-            count += 1
+            known = replace(untested, number=len(items), layer=layer, name=name, kind=kind)
+            moves = replace(known, forwards=later, backwards=earlier, after=after, ahead=ahead)
+            branches.append(replace(moves, parts=tuple(parts) if kind == MIXES else ()))
+            items.append(item)
+    heads, scores = attention_in(
+        graph, lambda mix: [b for b, i in zip(branches, items) if graph.between(i.source, mix, i.branch)]
+    )
     ends = tuple(end_of(graph, tracer, group, inside) for _, group in layers)
     entry = flow.entry if first is chain[0] else entry_at(graph, tracer, first)
     entry = entry or StreamEntry(None, None, shape)
@@ -180,6 +150,25 @@ def finish_flow(
         "", depth_names, shape[feature], tuple(branches), entry, ends, layout, heads, scores, post,
         outside=outside, shaped=tracer.shaped,
     )  # fmt: skip
+
+
+def attention_in(
+    graph: Graph, holders: Callable[[int], list[Branch]]
+) -> tuple[dict[Operation, int], dict[Operation, int]]:
+    """Return the softmaxes, and the products of queries and keys above them, each with the number of its branch.
+
+    `holders` returns the branches that contain a softmax, the first of which counts.
+    """
+    heads: dict[Operation, int] = {}
+    scores: dict[Operation, int] = {}
+    for mix in graph.attention:
+        operation, product, branches = graph.nodes[mix].operation, product_above(graph, mix), holders(mix)
+        if operation is not None and branches:
+            heads.setdefault(operation, branches[0].number)
+            own = [branch.number for branch in branches if branch.kind != CROSS]
+            if product is not None and own:
+                scores.setdefault(product, own[0])
+    return heads, scores
 
 
 def product_above(graph: Graph, softmax: int) -> Operation | None:

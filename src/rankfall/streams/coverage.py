@@ -54,18 +54,19 @@ def with_coverage(
     left_out = [call for call in left_out if not reads_chosen(graph, tracer, call, additions)]
     loose_sums = {index: addition for index, addition in sums.items() if index not in in_layers}
     measured = sum(map(len, calls))
-    lines: tuple[str, ...] = ()
-    unmeasured: tuple[str, ...] = ()
+    counted = f"{measured + len(outside)} blocks, {measured} measured"
+    lines: list[str] = []
+    unmeasured: list[str] = []
     if skipless:
-        lines = (
-            f"{measured + len(outside)} blocks, {measured} measured: {list_calls(skipless)} {'has' if len(skipless) == 1 else 'have'} "
-            "no residual addition, and no stream holds what it computes: is a skip missing?",
-        )
+        has = "has" if len(skipless) == 1 else "have"
+        lines = [
+            f"{counted}: {list_calls(skipless)} {has} no residual addition, and no stream holds what it computes: is a skip missing?"
+        ]
     if left_out:
-        unmeasured = (
-            f"{measured + len(outside)} blocks, {measured} measured: {list_calls(left_out)} {'is' if len(left_out) == 1 else 'are'} "
-            f"left out{describe_shapes(graph, tracer, left_out, additions)}; to measure what is left out, pass its names as blocks=",
-        )
+        where = f"{'is' if len(left_out) == 1 else 'are'} left out{describe_shapes(graph, tracer, left_out, additions)}"
+        unmeasured = [
+            f"{counted}: {list_calls(left_out)} {where}; to measure what is left out, pass its names as blocks="
+        ]
     covered = []
     for flow, layers, layer_calls in zip(flows, chains, calls):
         first = layers[0][1][0]
@@ -75,18 +76,12 @@ def with_coverage(
         missing = [*lines, *missing_skips(graph, tracer, layers, layer_calls), *([] if mild else stale)]
         if previous is None:
             missing += begins_behind(model, graph, tracer, first, layer_calls, outside)
-        joins = modules_between(graph, end, first.state) if end is not None else ()
-        resized = end is not None and is_resized(graph, end, first.state)
-        covered.append(
-            replace(
-                flow,
-                follows=previous,
-                joins=joins,
-                resized=resized,
-                missing=tuple(missing),
-                unmeasured=(*unmeasured, *(stale if mild else ())),
-            )
-        )
+        sound = (*unmeasured, *(stale if mild else ()))
+        flow = replace(flow, follows=previous, missing=tuple(missing), unmeasured=sound)
+        if end is not None:
+            joins, resized = modules_between(graph, end, first.state), is_resized(graph, end, first.state)
+            flow = replace(flow, joins=joins, resized=resized)
+        covered.append(flow)
     return covered
 
 
@@ -156,17 +151,15 @@ def missing_skips(graph: Graph, tracer: Tracer, layers: list[tuple[str, Group]],
     """Return a line on layers that compute something before their first addition, and one if the last does so after its last addition."""
     if not layer_calls or len(layer_calls) != len(layers):
         return []
-    calls: list[str] = []
+    calls = []
     for call, (_, group) in zip(layer_calls, layers):
         start = tracer.inputs.get(call)
         if start is None or graph.nodes[start].shape != graph.nodes[group[0].state].shape:
             continue
         if any(is_inside(name, call.module) for name in modules_between(graph, start, group[0].state)):
-            calls.append(str(call))
+            calls.append(call)
     question = "has no x + f(x) around it: is a skip missing, or taken from another tensor than its branch reads?"
-    where = ", ".join(calls[:3]) + " and others" * (len(calls) > 3)
-    verb, owner = ("compute", "their") if len(calls) > 1 else ("computes", "its")
-    lines = [f"what {where} {verb} before {owner} first addition {question}"] if calls else []
+    lines = [f"what {list_calls(calls)} computes before its first addition {question}"] if calls else []
     last = layers[-1][1][-1].node.index
     outputs = [node for _, node in tracer.outputs.get(layer_calls[-1], []) if graph.above(last, node)]
     if len(layer_calls) > 1 and outputs and not any(last in without_maps(graph, node) for node in outputs):
@@ -180,19 +173,18 @@ def begins_behind(
     """Return a line if calls of modules like these layers come before the first state of the stream."""
     if not layer_calls or is_first_half(graph, first, layer_calls[0]):
         return []
-    layer_family = family((layer_calls[0].module, layer_calls[0].number), model)
+    layer_family = family(layer_calls[0], model)
     layer = type(model.get_submodule(layer_calls[0].module))
     calls = [call for call in tracer.outputs if call.module and call not in layer_calls and call not in outside]
     earlier = [
-        str(call)
+        call
         for call in calls
-        if family((call.module, call.number), model) == layer_family
+        if family(call, model) == layer_family
         and type(model.get_submodule(call.module)) is layer  # an embedding may be in the same nn.Sequential
         and any(graph.above(node, first.state) for _, node in tracer.outputs.get(call, []))
     ]
-    if not earlier:
-        return []
-    return [f"this stream begins behind {', '.join(earlier[:4])}: what is added to it there is not in it"]
+    line = f"this stream begins behind {list_calls(earlier)}: what is added to it there is not in it"
+    return [line] if earlier else []
 
 
 def is_first_half(graph: Graph, first: Summand, layer: Call) -> bool:
@@ -215,12 +207,12 @@ def calls_of_layers(graph: Graph, model: nn.Module, layers: list[tuple[str, Grou
 def calls_outside(model: nn.Module, graph: Graph, tracer: Tracer, measured: list[Call]) -> list[Call]:
     """Return calls that are in no layer, yet like the layers, or in a stack of modules of one class that pass a state on."""
     names = {call.module for call in measured}
-    kinds = {family((call.module, call.number), model) for call in measured}
+    kinds = {family(call, model) for call in measured}
     steps = [step[0] for call in tracer.outputs if call.module and (step := step_of(graph, tracer, call)) is not None]
     stacks: dict[str, list[Call]] = {}
     for call in steps:
         if any(True for _ in model.get_submodule(call.module).children()):
-            stacks.setdefault(family((call.module, call.number), model), []).append(call)
+            stacks.setdefault(family(call, model), []).append(call)
     candidates: list[Call] = []
     for kind, stack in stacks.items():
         alike = len({type(model.get_submodule(call.module)) for call in stack}) < len(stack)
@@ -229,10 +221,8 @@ def calls_outside(model: nn.Module, graph: Graph, tracer: Tracer, measured: list
         candidates += [
             call
             for call in stack
-            if call not in measured
-            and not any(
-                name == call.module or is_inside(call.module, name) or is_inside(name, call.module) for name in names
-            )
+            if call.module not in names
+            and not any(is_inside(call.module, name) or is_inside(name, call.module) for name in names)
         ]
     outer = [call for call in candidates if not any(is_inside(call.module, other.module) for other in candidates)]
     return [call for call in outer if any(node.op in MAPS and call in node.stack for node in graph.nodes)]
@@ -246,7 +236,7 @@ def in_branches(graph: Graph, call: Call, additions: list[Summand]) -> bool:
     """Return whether a branch contains the maps of a call, such as those of an expert in a layer."""
     nodes = [node.index for node in graph.nodes if node.op in MAPS and call in node.stack]
     return any(
-        graph.above(addition.source, node) and graph.above(node, addition.branch) and node != addition.source
+        graph.between(addition.source, node, addition.branch) and node != addition.source
         for node in nodes
         for addition in additions
     )

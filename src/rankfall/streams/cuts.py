@@ -30,10 +30,6 @@ class Variant:
     mlp_skip: bool = True
     identity: tuple[str, ...] = ()
 
-    @property
-    def whole(self) -> bool:
-        return self.attention_skip and self.mlp and self.mlp_skip and not self.identity
-
 
 VARIANTS = {
     variant.name: variant
@@ -49,21 +45,18 @@ VARIANTS = {
 
 def variants_of(flow: Flow) -> list[Variant]:
     """Return the variants that differ from one another in this stream."""
-    tokenwise = any(branch.kind == TOKENWISE for branch in flow.branches)
-    mixes = any(branch.mixes for branch in flow.branches)
     if not flow.skips:
         return [VARIANTS["transformer"]]
-    variants = []
-    for variant in VARIANTS.values():
-        bare = variant.mlp and not variant.mlp_skip
-        needs_mlp = not variant.mlp or bare or variant.name == "SAN+MLP"
-        if variant.whole or (variant.name == "SAN" and mixes):
-            variants.append(variant)
-        elif (needs_mlp and not (tokenwise or flow.parallel)) or (not variant.attention_skip and not mixes):
-            continue
-        elif not (bare and flow.parallel):
-            variants.append(variant)
-    return variants
+    mixes = any(branch.mixes for branch in flow.branches)
+    mlp = flow.parallel or any(branch.kind == TOKENWISE for branch in flow.branches)
+    differing = {
+        "SAN": mixes,
+        "SAN+MLP": mixes and mlp,
+        "SAN+skip": mlp,
+        "transformer": True,
+        "SAN+bare MLP": mixes and mlp and not flow.parallel,
+    }
+    return [VARIANTS[name] for name, differs in differing.items() if differs]
 
 
 def cut_by(*variants: Variant, axis: int = 0, unused: frozenset[Operation] = frozenset()) -> Edits:

@@ -6,10 +6,10 @@ original operation then computes. The model does not change: a mode intercepts t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from traceback import clear_frames
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -17,8 +17,19 @@ from torch.overrides import TorchFunctionMode
 
 from rankfall.errors import RankfallError
 from rankfall.streams.arguments import Arguments, call_model
-from rankfall.streams.flow import Branch, BranchPart, Edits, End, Enough, Flow, alike_rows, mix_variants, zero_product
-from rankfall.streams.frames import Call, Frames, Operation
+from rankfall.streams.flow import (
+    Branch,
+    BranchPart,
+    Edits,
+    End,
+    Enough,
+    Flow,
+    StreamEntry,
+    alike_rows,
+    mix_variants,
+    zero_product,
+)
+from rankfall.streams.frames import Call, Frames
 from rankfall.streams.record import (
     ADDS,
     FUSED_ATTENTION,
@@ -43,7 +54,7 @@ class Editor(TorchFunctionMode):
         self.exits: dict[int, Tensor] = {}
         self.met: set[int] = set()
         self._flow, self._edits, self._frames = flow, edits, frames
-        self._branches: Mapping[Operation, Branch] = {branch.operation: branch for branch in flow.branches}
+        self._branches = {branch.operation: branch for branch in flow.branches}
         self._first = {branch.layer: branch.number for branch in reversed(flow.branches)}
         self._gates = {branch.gate: branch for branch in flow.branches if branch.gate is not None}
         self._gated: dict[int, Tensor] = {}  # number of a branch -> the state before its gate
@@ -52,10 +63,9 @@ class Editor(TorchFunctionMode):
         # layer -> the state without its last branch, and for each variant whether it is left out
         self._without: dict[int, tuple[Tensor, Sequence[bool]]] = {}
         self._ends = {end.call: (layer, end) for layer, end in enumerate(flow.ends, 1) if end is not None}
-        entry = flow.entry
-        self._entry = entry.operation if entry is not None else None
-        self._entry_part = entry.part if entry is not None else 0
-        self._entry_tensor = entry.tensor if entry is not None and entry.operation is None else None
+        entry = flow.entry or StreamEntry(None, None, ())
+        self._entry, self._entry_part = entry.operation, entry.part
+        self._entry_tensor = entry.tensor if entry.operation is None else None
         self._replaced: Tensor | None = None
         self._sunk = -1  # the last layer whose state went to the sink
 
@@ -67,19 +77,16 @@ class Editor(TorchFunctionMode):
         if func in ADDS:
             operation = self._frames.operation(addition(args, kwargs) if self._flow.shaped else ADD)
             operations.append(operation)
-            branch = self._branches.get(operation) if operation is not None else None
-            if branch is not None:
-                return self._addition(branch, func, args, kwargs)
-            part = self._parts.get(operation) if operation is not None else None
-            if part is not None:
-                return self._part(part, func, args, kwargs)
+            if operation in self._branches:
+                return self._addition(self._branches[operation], func, args, kwargs)
+            if operation in self._parts:
+                return self._part(self._parts[operation], func, args, kwargs)
         elif func in SOFTMAX or is_fused(func):
             operation = self._frames.operation(ATTEND)
             operations.append(operation)
-            number = self._flow.attends.get(operation) if operation is not None else None
             visible = func in SOFTMAX or func in FUSED_ATTENTION  # FlexAttention computes its weights out of sight
-            if number is not None and visible and self._edits.attend is not None:
-                return self._edits.attend(number, func, args, kwargs)
+            if visible and self._edits.attend is not None and operation in self._flow.attends:
+                return self._edits.attend(self._flow.attends[operation], func, args, kwargs)
         elif func in PRODUCTS:
             operation = self._frames.operation(PRODUCT)
             operations.append(operation)
@@ -87,14 +94,12 @@ class Editor(TorchFunctionMode):
                 return args[0]
             if operation in self._edits.unused:
                 return zero_product(func, args, kwargs)
-        if operations[0] is not None and operations[0] in self._gates:
-            branch = self._gates[operations[0]]
+        whole = operations[0]
+        if whole in self._gates:
             factors = [tensor for _, tensor in tensors_in((args, kwargs))]
-            self._gated[branch.number] = factors[branch.factor]
-        if self._edits.score is not None and operations[0] is not None and operations[0] in self._flow.scores:
-            self._edits.score(
-                self._flow.scores[operations[0]], [tensor for _, tensor in tensors_in((args, kwargs))][-2:]
-            )
+            self._gated[self._gates[whole].number] = factors[self._gates[whole].factor]
+        if self._edits.score is not None and whole in self._flow.scores:
+            self._edits.score(self._flow.scores[whole], [tensor for _, tensor in tensors_in((args, kwargs))][-2:])
         result = self._edits.compute(func, args, kwargs)
         if self._entry is not None and self._entry in operations and self._edits.enter is not None:
             returned = list(tensors_in(result))
@@ -197,7 +202,7 @@ class Editor(TorchFunctionMode):
 
     def _keep(self, layer: int, state: Tensor) -> None:
         """Store the state of a layer, or pass it to the sink."""
-        shape = self._flow.entry.shape if self._flow.entry is not None else ()
+        shape = self._flow.shape
         if len(shape) == 3 and tuple(state.shape) == (shape[1], shape[0], shape[2]) != shape:
             state = state.transpose(0, 1)  # an addition in (B, T, D) of a stream in (T, B, D)
         if self._edits.sink is None:
@@ -241,6 +246,15 @@ class Editor(TorchFunctionMode):
         return [self.states[layer] for layer in range(self._flow.depth + 1)]
 
 
+class BranchValues(NamedTuple):
+    """One addition of a pass, in the model's own shape."""
+
+    branch: Branch
+    state: Tensor
+    value: Tensor  # of the branch
+    total: Tensor
+
+
 @dataclass
 class PassResult:
     """The results of a pass."""
@@ -253,27 +267,26 @@ class PassResult:
 
 def run_through(model: nn.Module, arguments: Arguments, flow: Flow, edits: Edits, *, grad: bool = False) -> PassResult:
     """Run one pass with edits. With `grad`, its tensors can be differentiated."""
-    holder: list[Editor] = []
-    with (
-        torch.set_grad_enabled(grad),
-        Frames(model, on_exit=lambda *call: holder[0].leave(*call)) as frames,
-    ):
-        holder.append(Editor(flow, edits, frames))
+    with torch.set_grad_enabled(grad), Frames(model) as frames:
+        editor = Editor(flow, edits, frames)
+        frames.on_exit, output = editor.leave, None
         try:
-            with holder[0]:
+            with editor:
                 output = call_model(model, arguments)
         except Enough as end:
             clear_frames(end.__traceback__)  # or the pass's tensors stay in memory until Python looks for cycles
-            return PassResult(holder[0].finish() if holder[0].met else [], None, holder[0].exits)
-    return PassResult(holder[0].finish(), output, holder[0].exits)
+            if not editor.met:
+                return PassResult()
+    return PassResult(editor.finish(), output, editor.exits)
 
 
-def collect_sums(model: nn.Module, arguments: Arguments, flow: Flow) -> dict[int, Tensor]:
-    """Return the state after each addition of the unedited model, by number of branch, in the model's shape."""
-    sums: dict[int, Tensor] = {}
+def branch_values(model: nn.Module, arguments: Arguments, flow: Flow) -> list[BranchValues]:
+    """Return all additions of the unedited model, in the order of the pass."""
+    values: list[BranchValues] = []
 
     def keep(branch: Branch, state: Tensor, value: Tensor) -> None:
-        sums[branch.number] = state + value if flow.skips else value.clone()
+        total = state + value if flow.skips else value.clone()
+        values.append(BranchValues(branch, state.clone(), value.clone(), total))
 
     run_through(model, arguments, flow, Edits(edit=keep))
-    return sums
+    return values

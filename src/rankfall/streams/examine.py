@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rankfall.errors import RankfallError
+from rankfall.errors import RankfallError, describe_error
 from rankfall.streams.arguments import Arguments, Wide, arguments_of, as_format, call_model, copy_of, keep_random_state
 from rankfall.streams.editor import PassResult, run_through
 from rankfall.streams.flow import Edits, Flow
@@ -21,16 +21,7 @@ from rankfall.streams.reading import streams_of
 from rankfall.streams.record import map_tensors, tensors_in
 from rankfall.streams.trace import Tracer
 
-FAILURES = (
-    RuntimeError,
-    ValueError,
-    TypeError,
-    IndexError,
-    AttributeError,
-    NotImplementedError,
-    KeyError,
-    AssertionError,
-)
+FAILURES = (RuntimeError, ValueError, TypeError, LookupError, AttributeError, AssertionError)
 
 
 @dataclass
@@ -64,9 +55,8 @@ def examine(model: nn.Module, inputs: Any, *, blocks: Any = None, name: str = ""
             for flow in flows:
                 verify_pass(copied, arguments, flow, output)
         except FAILURES as error:
-            line = " ".join(str(error).split())[:160]
             raise RankfallError(
-                f"{name} runs, but not while its states are changed to see what mixes tokens: {type(error).__name__}: {line}"
+                f"{name} runs, but not while its states are changed to see what mixes tokens: {describe_error(error)}"
             ) from error
     return Examined(name, copied, arguments, flows, dtype, notes)
 
@@ -85,7 +75,13 @@ def prepare_copy(
             if dtype == torch.float64:
                 wide_error = error
                 continue
-            raise RankfallError(failure(name, example, wide_error or error)) from error
+            first_error = wide_error or error
+            one_dict = not example.args and isinstance(first_error, TypeError)
+            hint = ", or (dict,) if it takes one argument that is a dict" * one_dict
+            raise RankfallError(
+                f"{name} fails on inputs ({example.show_shapes()}): {describe_error(first_error)}; pass an example that it runs on by "
+                f"inputs=...{hint}"
+            ) from error
         if not alike_outputs(first, second):
             path = first_changed(copied, arguments, arguments, alike_outputs)
             raise RankfallError(
@@ -140,15 +136,6 @@ def plain(model: nn.Module, arguments: Arguments) -> Any:
         return call_model(model, arguments)
 
 
-def failure(name: str, example: Arguments, error: Exception) -> str:
-    line = " ".join(str(error).split())[:160] or "no message"
-    hint = ", or (dict,) if it takes one argument that is a dict" * (not example.args and isinstance(error, TypeError))
-    return (
-        f"{name} fails on inputs ({example.show_shapes()}): {type(error).__name__}: {line}; pass an example that it runs on by "
-        f"inputs=...{hint}"
-    )
-
-
 def alike_outputs(first: Any, second: Any) -> bool:
     """Return whether two outputs have equal tensors at the same paths."""
     before, after = dict(tensors_in(first)), dict(tensors_in(second))
@@ -168,12 +155,11 @@ def trace_pass(
     model: nn.Module, arguments: Arguments, make_tracer: Callable[[Frames], Tracer] = Tracer
 ) -> tuple[Tracer, Any]:
     """Record a pass. Return the recorder and the model's output, which is that of an untouched pass."""
-    holder: list[Tracer] = []
-    with torch.no_grad(), Frames(model, on_exit=lambda *call: holder[0].leave(*call)) as frames:
-        holder.append(make_tracer(frames))
-        with holder[0]:
-            output = call_model(model, arguments)
-    return holder[0], output
+    with torch.no_grad(), Frames(model) as frames:
+        tracer = make_tracer(frames)
+        frames.on_exit = tracer.leave
+        with tracer:
+            return tracer, call_model(model, arguments)
 
 
 def verify_pass(model: nn.Module, arguments: Arguments, flow: Flow, output: Any) -> PassResult:

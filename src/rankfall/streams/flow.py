@@ -138,6 +138,11 @@ class Flow:
         return len(self.layers)
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of a state; empty if no single operation makes the first one, in a draft of a stream."""
+        return self.entry.shape if self.entry is not None else ()
+
+    @property
     def parallel(self) -> bool:
         return any(branch.parallel or branch.parts for branch in self.branches)
 
@@ -167,8 +172,7 @@ class Flow:
             if kind in branch_kinds
         )
         unit = "residual additions" if self.skips else "calls without residual additions"
-        shape = self.entry.shape if self.entry is not None else ()
-        count = math.prod(shape[axis] for axis in self.layout.streams)
+        count = math.prod(self.shape[axis] for axis in self.layout.streams)
         wide = f"{count} streams a token of width" if count > 1 else "width"
         return f"{len(branch_kinds)} {unit} in {self.depth} layers{f' ({tally})' * kinds}, {wide} {self.width}"
 

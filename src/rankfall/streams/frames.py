@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import torch
@@ -37,36 +37,26 @@ class Operation(NamedTuple):
     ordinal: int
 
 
-@dataclass
-class _Frame:
-    call: Call
-    counts: Counter[str] = field(default_factory=Counter)
-
-
 class Frames:
-    """Context manager around forward passes of one model. `on_exit(call, inputs, output)` may replace what a module
-    call returns.
-    """
+    """Context manager around forward passes of one model. `on_exit(call, inputs, output)` may replace what a module call returns."""
 
     def __init__(self, model: nn.Module, on_exit: Callable[[Call, Any, Any], Any] | None = None) -> None:
-        self.model, self._on_exit = model, on_exit
+        self.model, self.on_exit = model, on_exit
         self.counts: dict[Call, Counter[str]] = {}  # operations of each call, by kind
-        self._stack: list[_Frame] = []
+        self._stack: list[Call] = []
         self._calls: Counter[str] = Counter()
-        self._handles: list[Any] = []
+        self._hooks = ExitStack()
 
     def __enter__(self) -> Frames:
         for name, module in inner_modules(self.model):
-            self._handles.append(module.register_forward_pre_hook(self._entering(name), prepend=True))
-            self._handles.append(module.register_forward_hook(self._leaving, always_call=True))
+            self._hooks.enter_context(module.register_forward_pre_hook(self._entering(name), prepend=True))
+            self._hooks.enter_context(module.register_forward_hook(self._leaving, always_call=True))
         return self
 
     def __exit__(self, *error: object) -> None:
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
+        self._hooks.close()
         self._stack.clear()
-        self._on_exit = None  # a reference cycle would keep the model in memory
+        self.on_exit = None  # a reference cycle would keep the model in memory
 
     def _entering(self, name: str) -> Callable[..., None]:
         def enter(module: nn.Module, inputs: Any) -> None:
@@ -78,26 +68,25 @@ class Frames:
     def _leaving(self, module: nn.Module, inputs: Any, output: Any) -> Any:
         if torch.compiler.is_compiling() or not self._stack:  # the call began before the hooks, or ends after them
             return None
-        call = self._stack.pop().call
-        return self._on_exit(call, inputs, output) if self._on_exit is not None else None
+        call = self._stack.pop()
+        return self.on_exit(call, inputs, output) if self.on_exit is not None else None
 
     def resume(self, name: str) -> None:
         """Enter a call of a module, which may have begun before the hooks."""
-        frame = _Frame(Call(name, self._calls[name]))
-        self.counts[frame.call] = frame.counts
-        self._stack.append(frame)
+        call = Call(name, self._calls[name])
+        self.counts[call] = Counter()
+        self._stack.append(call)
         self._calls[name] += 1
 
     @property
     def stack(self) -> tuple[Call, ...]:
         """Calls in progress, outermost first."""
-        return tuple(frame.call for frame in self._stack)
+        return tuple(self._stack)
 
     def operation(self, kind: str) -> Operation | None:
         """Return the name of the operation that is starting, or None outside the model. Every call counts one operation."""
         if not self._stack:
             return None
-        frame = self._stack[-1]
-        ordinal = frame.counts[kind]
-        frame.counts[kind] += 1
-        return Operation(frame.call, kind, ordinal)
+        call = self._stack[-1]
+        self.counts[call][kind] += 1
+        return Operation(call, kind, self.counts[call][kind] - 1)

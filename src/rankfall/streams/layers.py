@@ -111,18 +111,16 @@ def with_others(named: Keyed, families: list[str], usual: list[tuple[str, int]],
 
     Their states must have the same shape: layers over time after layers over space have other tokens.
     """
-    classes = {class_of(key, model) for key in usual}
+    classes = {type(model.get_submodule(name)) for name, _ in usual}
     shapes = {items[0].node.shape for key, items in named if key in usual}
     return [
         (key, items)
         for (key, items), kind in zip(named, families)
         if key in usual
-        or ((class_of(key, model) in classes or families.count(kind) > 1) and items[0].node.shape in shapes)
+        or (
+            items[0].node.shape in shapes and (type(model.get_submodule(key[0])) in classes or families.count(kind) > 1)
+        )
     ]
-
-
-def class_of(key: tuple[str, int], model: nn.Module) -> type | None:
-    return type(dict(model.named_modules()).get(key[0]))
 
 
 def family(key: tuple[str, int] | None, model: nn.Module) -> str:
@@ -130,10 +128,7 @@ def family(key: tuple[str, int] | None, model: nn.Module) -> str:
     name = key[0] if key else ""
     if re.search(r"(^|\.)\d+$", name):
         return re.sub(r"\d+$", "#", name)
-    try:
-        return type(model.get_submodule(name)).__name__
-    except AttributeError:
-        return name
+    return type(model.get_submodule(name)).__name__
 
 
 def periods(chain: Group, mixes: dict[int, bool]) -> list[tuple[str, Group]]:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from rankfall.streams.arguments import Arguments
+from rankfall.streams.axes import differs
 from rankfall.streams.editor import run_through
 from rankfall.streams.flow import Branch, BranchPart, Edits, Flow, Layout
 
@@ -61,10 +62,7 @@ def differing(value: Tensor, reference: Tensor, feature: int, streams: tuple[int
     """Return the positions of rows that differ by more than rounding, in any of several streams of a token."""
     if value.shape != reference.shape:
         return set()
-    size = reference.detach().nan_to_num(0.0, 0.0, 0.0).abs().max()
-    close = (value - reference).abs() <= ROUNDING * torch.finfo(value.dtype).eps * size
-    apart = ~(close | (value == reference) | (value.isnan() & reference.isnan()))
-    rows = apart.movedim(feature, -1).any(-1)
+    rows = differs(value, reference, ROUNDING * torch.finfo(value.dtype).eps).movedim(feature, -1).any(-1)
     for place in places_of_streams(streams, feature, value.dim()):
         rows = rows.any(place, keepdim=True)
     return {tuple(place) for place in rows.nonzero().tolist()}
@@ -95,8 +93,7 @@ class MixingTrial:
         width = self.flow.width
         second = tensor.dim() > 2 and tensor.shape[-1] != width and tensor.shape[1] == width
         feature = self.flow.layout.feature if tensor.shape[-1] == width and not second else 1 if second else -1
-        entry = self.flow.entry
-        streams = self.flow.layout.streams if entry is not None and tensor.dim() == len(entry.shape) else ()
+        streams = self.flow.layout.streams if tensor.dim() == len(self.flow.shape) else ()
         altered, spot = change_row(tensor, feature, self.part, streams)
         self.following = {spot}
         return altered
@@ -152,11 +149,7 @@ def mixing(
 def fill_zero_weights(model: nn.Module) -> Iterator[None]:
     """Replace weights that are all zero by small random numbers inside this context."""
     generator = torch.Generator().manual_seed(2)
-    zeros = [
-        weight
-        for weight in model.parameters()
-        if weight.is_floating_point() and weight.numel() and not bool(weight.any())
-    ]
+    zeros = [weight for weight in model.parameters() if weight.is_floating_point() and not bool(weight.any())]
     try:
         for weight in zeros:
             weight.data.copy_(0.1 * torch.randn(weight.shape, generator=generator, dtype=torch.float64))
@@ -196,10 +189,8 @@ def laid_out(
     mixed = {axes[n] for changed, affected in spots for n, (a, b) in enumerate(zip(changed, affected)) if a != b}
     axes = [axis for axis in axes if axis not in streams]
     if streams:
-        tokens = tuple(mixed) or tuple(axes[1:])
-        return Layout(
-            feature, tuple(axis for axis in axes if axis not in tokens), tuple(sorted(tokens)), streams=streams
-        )
+        tokens = tuple(sorted(mixed)) or tuple(axes[1:])
+        return Layout(feature, tuple(axis for axis in axes if axis not in tokens), tokens, streams=streams)
     if not mixed:  # nothing shows the tokens: the first axis is samples, as usual, and the second behind one of size 1
         first = 0 if len(axes) == 1 else 2 if len(axes) > 2 and shape[axes[0]] == 1 else 1
         return Layout(feature, tuple(axes[:first]), tuple(axes[first:]))

@@ -42,15 +42,14 @@ def find_single(named: dict[str, nn.Module], block: Single) -> dict[str, nn.Modu
                 f"blocks: {type(block).__name__} is not a module inside the model; there are {describe_classes(named)}"
             )
         return members(name, block)
-    kind = block if isinstance(block, str) else getattr(block, "__name__", None)
     if isinstance(block, str) and block in named:
         return members(block, named[block])
     modules = {name: module for name, module in named.items() if name and fits(name, module, block)}
     if not modules:
-        shown = block.pattern if isinstance(block, re.Pattern) else kind
+        shown = block.pattern if isinstance(block, re.Pattern) else getattr(block, "__name__", block)
         candidates = [*named, *{type(module).__name__ for module in named.values()}]
         raise RankfallError(
-            f"blocks: {shown!r} names no module of the model; there are {describe_classes(named)}{suggest(shown or '', candidates)}"
+            f"blocks: {shown!r} names no module of the model; there are {describe_classes(named)}{suggest(shown, candidates)}"
         )
     return modules
 
@@ -59,23 +58,17 @@ def fits(name: str, module: nn.Module, pattern: str | re.Pattern[str] | type) ->
     """Return whether a name matches a pattern or a glob, in which a star does not cross a dot, or a module is of a class."""
     if isinstance(pattern, re.Pattern):
         return pattern.fullmatch(name) is not None
-    if isinstance(pattern, type):
-        return type(module).__name__ == pattern.__name__
-    parts, globs = name.split("."), pattern.split(".")
-    if len(parts) == len(globs) and all(map(fnmatch.fnmatchcase, parts, globs)):
-        return True
-    return type(module).__name__ == pattern
+    kind = pattern.__name__ if isinstance(pattern, type) else pattern
+    parts, globs = name.split("."), kind.split(".")
+    matches = isinstance(pattern, str) and len(parts) == len(globs) and all(map(fnmatch.fnmatchcase, parts, globs))
+    return matches or type(module).__name__ == kind
 
 
 def members(name: str, module: nn.Module) -> dict[str, nn.Module]:
-    """Return the modules in a list of modules, or the module itself."""
-    return named_children(name, module) if isinstance(module, nn.ModuleList | nn.Sequential) else {name: module}
-
-
-def named_children(name: str, module: nn.Module) -> dict[str, nn.Module]:
-    """Return the children of a module by full name. A module that occurs twice (tied) counts once."""
-    children = {plain(f"{name}.{child}").strip("."): inner for child, inner in module.named_children()}
-    return {child: inner for child, inner in children.items() if child}
+    """Return the modules in a list of modules, by full name, or the module itself. A module that occurs twice (tied) counts once."""
+    if not isinstance(module, nn.ModuleList | nn.Sequential):
+        return {name: module}
+    return {plain(f"{name}.{child}").strip("."): inner for child, inner in module.named_children()}
 
 
 def plain(name: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import replace
 
 from torch import nn
@@ -86,35 +88,30 @@ def check_flows(flows: list[Flow], name: str) -> list[Flow]:
     if not short:
         flow = flows[0]
         raise RankfallError(
-            f"{name} has one token a sample (states of shape {flow.entry.shape if flow.entry else ()}): what all tokens share is all there "
+            f"{name} has one token a sample (states of shape {flow.shape}): what all tokens share is all there "
             "is; pass inputs=... with two tokens or more"
         )
     return short
 
 
 def tokens_of(flow: Flow) -> int:
-    shape = flow.entry.shape if flow.entry is not None else ()
-    count = 1
-    for axis in flow.layout.tokens:
-        count *= shape[axis] if axis < len(shape) else 1
-    return count // flow.layout.groups
+    return math.prod(flow.shape[axis] for axis in flow.layout.tokens) // flow.layout.groups
 
 
 def name_streams(flows: list[Flow]) -> list[Flow]:
     """Name each stream by the shortest prefix of its layers' names that no other stream has: encoder, decoder."""
     if len(flows) == 1:
         return flows
-    ways = [flow.layers[0].split(".") if flow.layers else [""] for flow in flows]
-    named: list[Flow] = []
+    ways = [flow.layers[0].split(".") for flow in flows]
+    named: dict[str, Flow] = {}
     for flow, way in zip(flows, ways):
         others = [other for other in ways if other is not way]
-        short = next((n for n in range(len(way)) if all(way[: n + 1] != other[: n + 1] for other in others)), None)
-        name = ".".join(way[: short + 1]) if short is not None else ".".join(way)
-        name = name or f"stream {len(named) + 1}"
-        taken = [stream.name for stream in named]
-        numbered = (f"{name} ({number})" for number in range(2, len(flows) + 2))
-        named.append(replace(flow, name=name if name not in taken else next(n for n in numbered if n not in taken)))
-    return named
+        ends = (end for end in range(1, len(way)) if all(way[:end] != other[:end] for other in others))
+        name = ".".join(way[: next(ends, len(way))]) or f"stream {len(named) + 1}"
+        numbered = (name, *(f"{name} ({number})" for number in range(2, len(flows) + 2)))
+        name = next(candidate for candidate in numbered if candidate not in named)
+        named[name] = replace(flow, name=name)
+    return list(named.values())
 
 
 def refuse_changing(flows: list[Flow], graph: Graph, chosen: list[Group], name: str) -> None:
@@ -137,8 +134,4 @@ def refuse_changing(flows: list[Flow], graph: Graph, chosen: list[Group], name: 
 
 def kinds_of(chain: Group) -> set[str]:
     """Return the names of the modules that hold the additions, with # in place of numbers, so that alike layers agree."""
-    return {
-        ".".join(part if not part.isdigit() else "#" for part in item.node.stack[-1].module.split("."))
-        for item in chain
-        if item.node.stack
-    }
+    return {re.sub(r"(^|(?<=\.))\d+(?=\.|$)", "#", item.node.stack[-1].module) for item in chain if item.node.stack}

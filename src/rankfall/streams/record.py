@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
@@ -136,8 +137,12 @@ class Graph:
         """Return whether `upper` is `lower` or an ancestor of it."""
         return bool(self.up[lower] >> upper & 1)
 
+    def between(self, upper: int, index: int, lower: int) -> bool:
+        """Return whether a node is on a way from `upper` to `lower`, or one of the two."""
+        return self.above(upper, index) and self.above(index, lower)
+
     def attends_between(self, upper: int, lower: int) -> bool:
-        return any(self.above(upper, mix) and self.above(mix, lower) for mix in self.attention)
+        return any(self.between(upper, mix, lower) for mix in self.attention)
 
     def inputs(self, index: int) -> tuple[int, ...]:
         """Return the parents of a node. The parent of a piece of tensors that were joined before, as x of [x, y], is that tensor."""
@@ -165,7 +170,7 @@ class Graph:
                 if (not self.nodes[parent].leaf or len(node.parents) == 1)
                 and self.nodes[parent].shape not in ((), (1,))
             ]
-            scaled = node.op in ("mul", "div") and len(tensors) == 1 and node.op != "leaf"
+            scaled = node.op in ("mul", "div") and len(tensors) == 1
             if not (node.op in SAME_STATE or scaled) or not tensors:
                 return index
             if self.nodes[tensors[0]].shape != node.shape and size_of(self.nodes[tensors[0]]) != size_of(node):
@@ -186,7 +191,4 @@ class Graph:
 
 
 def size_of(node: Node) -> int:
-    total = 1
-    for side in node.shape:
-        total *= side
-    return total
+    return math.prod(node.shape)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from rankfall.streams.editor import collect_sums, run_through
+from rankfall.streams.editor import branch_values, run_through
 from rankfall.streams.examine import FAILURES, Examined
 from rankfall.streams.flow import Branch, Edits, Flow
 from rankfall.streams.mixing import fill_zero_weights
@@ -15,12 +15,12 @@ NEAR = 1e-3  # relative difference of values that are equal up to rounding
 SMALL = 1e-3  # RMS; a smaller state, times 1,000, may still be below the eps of a norm
 
 
-def share_size_free(examined: Examined, flow: Flow, totals: dict[int, Tensor]) -> float | None:
+def share_size_free(examined: Examined, flow: Flow) -> float | None:
     """Return the share of branches whose value stays the same if their input state is 7 times as large; None if all return zero.
 
-    `totals`: the sums, by number of branch. Branches that return zero do not count. If all do, they are tested with random weights in
-    place of zeros.
+    Branches that return zero do not count. If all do, they are tested with random weights in place of zeros.
     """
+    totals = {one.branch.number: one.total for one in branch_values(examined.model, examined.arguments, flow)}
     pairs = pairs_of(examined, flow, totals)
     if pairs and not any(bool(value.any()) for value, _ in pairs):
         with fill_zero_weights(examined.model):
@@ -56,7 +56,7 @@ def sizeable(state: Tensor) -> Tensor:
 
 def has_norm(examined: Examined, flow: Flow) -> bool:
     """Return whether the stream has a norm: between an addition and the next state, or before a branch. True if the test fails."""
-    return flow.post or share_size_free(examined, flow, collect_sums(examined.model, examined.arguments, flow)) != 0
+    return flow.post or share_size_free(examined, flow) != 0
 
 
 def is_near(first: Tensor, second: Tensor) -> bool:

@@ -82,11 +82,8 @@ def gated_sum(graph: Graph, node: Node) -> Summand | None:
         product, operand = gated_operand(graph, node.operands[side]), node.operands[1 - side]
         for state, gate in factors_of(graph, product):
             source = graph.source(state)
-            if (
-                size_of(graph.nodes[state]) != size_of(node)
-                or source == graph.source(gate)
-                or not graph.above(source, gate)
-            ):
+            gated = source != graph.source(gate) and graph.above(source, gate)
+            if not gated or size_of(graph.nodes[state]) != size_of(node):
                 continue
             terms = [operand, *(factor for pair in factors_of(graph, gated_operand(graph, operand)) for factor in pair)]
             if any(
@@ -107,13 +104,12 @@ def gated_operand(graph: Graph, index: int) -> int:
         index = node.parents[0]
 
 
-def factors_of(graph: Graph, index: int) -> list[tuple[int, int]]:
+def factors_of(graph: Graph, index: int) -> list[tuple[int, ...]]:
     """Return the two factors of a product of tensors in both orders, or an empty list for any other node."""
     node = graph.nodes[index]
     if node.op not in PRODUCTS or len(node.parents) != 2 or node.operation is None:
         return []
-    left, right = node.parents
-    return [(left, right), (right, left)]
+    return [node.parents, node.parents[::-1]]
 
 
 def holds_state(graph: Graph, operand: int, earlier: int, sums: dict[int, Summand]) -> bool:
@@ -141,10 +137,11 @@ def joined_parts(graph: Graph, branch: int, source: int, sums: dict[int, Summand
     if node.operands is None or node.operation is None or join in sums:
         return []
     if any(
-        size_of(graph.nodes[operand]) != size_of(node) or not graph.above(source, operand) for operand in node.operands
+        size_of(graph.nodes[operand]) != size_of(node)
+        or not graph.above(source, operand)
+        or graph.source(operand) == source
+        for operand in node.operands
     ):
-        return []
-    if source in map(graph.source, node.operands):
         return []
     return [join] + [term for operand in node.operands for term in joined_parts(graph, operand, source, sums)]
 
@@ -153,7 +150,11 @@ def find_link(graph: Graph, node: Node, state: int, sums: dict[int, Summand]) ->
     """Return the latest addition whose sum a state is, up to a norm, a scale, layout and earlier states."""
     reached = [index for index in without_maps(graph, state, sums) if index in sums and index != node.index]
     last = max(reached, default=None)
-    return last if last is not None and same_width(sums[last].node, node) else None
+    if last is None:
+        return None
+    other = sums[last].node
+    same_width = len(other.shape) == len(node.shape) and other.shape[-1] == node.shape[-1]
+    return last if same_width or size_of(other) == size_of(node) else None
 
 
 def without_maps(graph: Graph, start: int, stops: Iterable[int] = ()) -> set[int]:
@@ -181,21 +182,14 @@ def maps_joined(graph: Graph, index: int) -> bool:
             return any(earlier != later and graph.above(earlier, later) for earlier in pieces for later in pieces)
 
 
-def same_width(first: Node, second: Node) -> bool:
-    """Return whether two states have the same width, so that they can belong to one stream."""
-    alike = len(first.shape) == len(second.shape) and first.shape[-1] == second.shape[-1]
-    return alike or size_of(first) == size_of(second)
-
-
 def chains(graph: Graph, sums: dict[int, Summand]) -> list[list[Summand]]:
     """Return the streams, the longest first, each in order of execution."""
     remaining, streams = dict(sums), []
     while remaining:
-        length: dict[int, int] = {}
+        length: dict[int | None, int] = {}
         for index in sorted(remaining):
-            before = remaining[index].before
-            length[index] = 1 + (length.get(before, 0) if before is not None else 0)
-        last: int | None = max(sorted(remaining), key=lambda index: (length[index], index))
+            length[index] = 1 + length.get(remaining[index].before, 0)
+        last: int | None = max(remaining, key=lambda index: (length[index], index))
         chain = []
         while last is not None and last in remaining:
             chain.append(remaining[last])
@@ -207,9 +201,8 @@ def chains(graph: Graph, sums: dict[int, Summand]) -> list[list[Summand]]:
         chain
         for chain in streams
         if not any(
-            lies_within(graph, chain, other) or is_handed_on(graph, chain, other)
+            other is not chain and (lies_within(graph, chain, other) or is_handed_on(graph, chain, other))
             for other in streams
-            if other is not chain
         )
     ]
     longest = max((len(chain) for chain in independent), default=0)
@@ -221,13 +214,7 @@ def lies_within(graph: Graph, chain: list[Summand], other: list[Summand]) -> boo
     """Return whether a chain is computed inside one branch of another."""
     if len(other) < min(2, len(chain)) or (len(chain) == len(other) == 1 and chain[0].node.index > other[0].node.index):
         return False
-    for item in other:
-        inside = (
-            graph.above(inner.node.index, item.branch) and graph.above(item.source, inner.node.index) for inner in chain
-        )
-        if all(inside):
-            return True
-    return False
+    return any(all(graph.between(item.source, inner.node.index, item.branch) for inner in chain) for item in other)
 
 
 def is_handed_on(graph: Graph, chain: list[Summand], other: list[Summand]) -> bool:
@@ -241,23 +228,18 @@ def is_handed_on(graph: Graph, chain: list[Summand], other: list[Summand]) -> bo
         alike and min(len(inner.node.stack) for inner in chain) <= max(len(item.node.stack) for item in other)
     ):
         return False
-    return all(
-        any(graph.above(item.source, inner.node.index) and graph.above(inner.node.index, item.branch) for item in other)
-        for inner in chain
-    )
+    return all(any(graph.between(item.source, inner.node.index, item.branch) for item in other) for inner in chain)
 
 
 def reaches(graph: Graph, start: int, stop: int, targets: Iterable[int]) -> bool:
     """Return whether one of the targets is an ancestor of `start` on a path around `stop`."""
     goals, visited, front = set(targets), {start, stop}, [start]
     while front:
-        following = []
-        for index in front:
-            if index in goals:
-                return True
-            following += [parent for parent in graph.nodes[index].parents if parent not in visited]
-            visited.update(graph.nodes[index].parents)
-        front = following
+        index = front.pop()
+        if index in goals:
+            return True
+        front += [parent for parent in graph.nodes[index].parents if parent not in visited]
+        visited.update(graph.nodes[index].parents)
     return False
 
 
@@ -268,8 +250,7 @@ def maps_between(graph: Graph, upper: int, lower: int) -> list[Node]:
         for node in graph.nodes[upper + 1 : lower + 1]
         if node.op in MAPS
         and node.stack
-        and graph.above(upper, node.index)
-        and graph.above(node.index, lower)
+        and graph.between(upper, node.index, lower)
         and not maps_joined(graph, node.index)
     ]
 

@@ -53,15 +53,13 @@ class Alarms:
 
     def __init__(self) -> None:
         self.raised: set[tuple[str, int]] = set()
-        self.history: dict[tuple[str, int], deque[float]] = defaultdict(
-            lambda: deque(maxlen=LAST + FEWEST)
-        )  # by column and layer
+        # by column and layer
+        self.history: dict[tuple[str, int], deque[float]] = defaultdict(lambda: deque(maxlen=LAST + FEWEST))
         self.first: dict[tuple[str, int], list[float]] = defaultdict(list)  # the first values, `FEWEST` at most
         self.steps: deque[int] = deque(maxlen=LAST + FEWEST)
         self.high = False  # whether the loss of the last log was high enough for the first of two
-        self.gradients: list[
-            Row
-        ] = []  # rows whose gradient is not finite, of the first log in an unbroken run of such logs
+        # rows whose gradient is not finite, of the first log in an unbroken run of such logs
+        self.gradients: list[Row] = []
 
     def update(self, rows: Sequence[Row]) -> list[Event]:
         """Return the events of a log."""
@@ -101,9 +99,8 @@ class Alarms:
         if not self.switch("nan", 0, broken is not None or loss, broken is None and not loss):
             return
         if broken is None:
-            yield Event(
-                step, "nan", None, f"{LOSS_NOT_FINITE}, but the states of all layers are: look behind the last layer"
-            )
+            text = f"{LOSS_NOT_FINITE}, but the states of all layers are: look behind the last layer"
+            yield Event(step, "nan", None, text)
         elif self.steps and step > self.steps[-1] + 1 and broken["layer"] <= 1:
             text = f"{state_name(broken)} is not finite; all states of step {self.steps[-1]} were. One update makes all weights NaN: "
             yield layer_event(broken, "nan", f"{text}to see where it begins, log every step")
@@ -117,41 +114,34 @@ class Alarms:
     def of_layer(self, row: Row) -> Iterator[Event]:
         """Raise the alarms of one layer: entropy, floor, rank, norm and dead units."""
         layer, entropy, norm, dead = row["layer"], row["entropy"], row["norm"], row["dead_units"]
-        if entropy is not None and self.switch("entropy", layer, entropy < ENTROPY[0], entropy > ENTROPY[1]):
-            yield layer_event(
-                row, "entropy", f"attention of {layer_name(row)} looks at one token: its entropy is {entropy:.2g} nats"
-            )
-        floor = row["residual_floor"]
-        if floor is not None and self.switch("floor", layer, floor, not floor):
-            text = f"the tokens of {layer_name(row)} are equal up to the rounding of {row['dtype']} (residual {row['residual']:.2g})"
-            yield layer_event(row, "floor", text)
-        residual, most = row["residual"], max(self.first["residual", layer], default=0.0)
+        name = layer_name(row)
+        conditions: list[tuple[str, bool, bool, str]] = []  # kind, whether the alarm is raised, whether it ends, text
+        if entropy is not None:
+            text = f"attention of {name} looks at one token: its entropy is {entropy:.2g} nats"
+            conditions.append(("entropy", entropy < ENTROPY[0], entropy > ENTROPY[1], text))
+        floor, residual = row["residual_floor"], row["residual"]
+        if floor is not None and residual is not None:
+            text = f"the tokens of {name} are equal up to the rounding of {row['dtype']} (residual {residual:.2g})"
+            conditions.append(("floor", floor, not floor, text))
         if residual is not None and not floor:
-            low = residual < min(RANK[0], FALLEN * most)
-            if self.switch("rank", layer, low, residual > RANK[1]):
-                text = (
-                    f"the tokens of {layer_name(row)} become equal: residual {residual:.2g}, after {most:.2g} at first"
-                )
-                yield layer_event(row, "rank", text)
+            most = max(self.first["residual", layer], default=0.0)
+            text = f"the tokens of {name} become equal: residual {residual:.2g}, after {most:.2g} at first"
+            conditions.append(("rank", residual < min(RANK[0], FALLEN * most), residual > RANK[1], text))
         past = self.past("norm", layer)
         if norm is not None and len(past) >= FEWEST:
             last, early = (norm / max(median(part), 1e-300) for part in (past, self.first["norm", layer]))
-            if self.switch("norm", layer, last > NORM[0] or early > GROWN, last < NORM[1] and early < GROWN / 2):
-                when = (
-                    f"{last:.3g} times as long as in the last logs"
-                    if last > NORM[0]
-                    else f"{early:.3g} times as long as at first"
-                )
-                yield layer_event(row, "norm", f"token vectors of {layer_name(row)} are {when}")
+            times, when = (last, "in the last logs") if last > NORM[0] else (early, "at first")
+            ended = last < NORM[1] and early < GROWN / 2
+            text = f"token vectors of {name} are {times:.3g} times as long as {when}"
+            conditions.append(("norm", last > NORM[0] or early > GROWN, ended, text))
         first = self.first["dead_units", layer]
         if dead is not None and len(first) == FEWEST and (row["tokens"] or 0) >= MANY:
             grown = dead - median(first)
-            if self.switch("dead", layer, grown > DEAD[0], grown < DEAD[1]):
-                yield layer_event(
-                    row,
-                    "dead",
-                    f"{dead:.0%} of the units of {layer_name(row)} are dead, after {median(first):.0%} at first",
-                )
+            text = f"{dead:.0%} of the units of {name} are dead, after {median(first):.0%} at first"
+            conditions.append(("dead", grown > DEAD[0], grown < DEAD[1], text))
+        for kind, on, off, text in conditions:
+            if self.switch(kind, layer, on, off):
+                yield layer_event(row, kind, text)
 
     def spike(self, rows: Sequence[Row]) -> Iterator[Event]:
         """Raise the alarm of a loss far above its median, and name the layer that moved first."""
@@ -186,10 +176,7 @@ class Alarms:
         candidates: list[tuple[int, float, tuple[Row, int, str, float]]] = []
         for row in rows[1:]:
             for column in FOLLOWED:
-                values = [
-                    *self.history[column, row["layer"]],
-                    math.nan if row[column] is None else row[column],
-                ]
+                values = [*self.history[column, row["layer"]], math.nan if row[column] is None else row[column]]
                 logs = [math.log(value) if value > 0 else math.nan for value in values]
                 for at in range(max(len(logs) - FEWEST, FEWEST), len(logs)):
                     past = [value for value in logs[:at] if not math.isnan(value)][-LAST:]
@@ -230,7 +217,7 @@ COMPARE: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
 }  # fmt: skip
 FORM = re.compile(
-    r"\s*(\w+)\s*\[\s*([+-]?\d+)\s*\]\s*(<=|>=|==|!=|<|>)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?:for\s+(\d+)\s+logs?)?\s*"
+    r"\s*(\w+)\s*\[\s*([+-]?\d+)\s*\]\s*(<=|>=|==|!=|<|>)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?:for\s+([1-9]\d*)\s+logs?)?\s*"
 )
 
 
@@ -258,8 +245,6 @@ class StopCondition:
                 f"raise_if={text!r}: there is no column {self.column!r}; allowed: {', '.join(CURVES)}{hint}"
             )
         self.text, self.layer, self.number, self.logs = text.strip(), int(layer), float(number), int(logs or 1)
-        if self.logs < 1:
-            raise RankfallError(f"raise_if={text!r}: it must hold for at least 1 log")
         self.held: list[float] = []
 
     def check(self, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -8,7 +8,6 @@ since PyTorch computes some layers differently with hooks. Recomputation in a ba
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -28,7 +27,6 @@ from rankfall.watch.layers import WatchedLayers, find_layers, is_sharded, list_b
 from rankfall.watch.records import CaptureOptions, PassRecord, layer_record, real_tokens
 from rankfall.watch.states import REAL, axis_of_batch, check_not_turned, input_states, read_mask, scalar_in, states_of
 
-LOGGER = logging.getLogger("rankfall.watch")
 TRIES = 3  # passes that may differ from the recorded one, as where layers are left out at random
 
 
@@ -89,7 +87,7 @@ class Capture:
         self.axis = axis_of_batch(self.blocks, self.options.batch_axis)
         self.use_layers(WatchedLayers(tuple(self.blocks), tuple(self.blocks.values())))
         if error is not None:
-            LOGGER.warning(
+            outbox.LOGGER.warning(
                 "watching what blocks return, %s, since the residual stream cannot be followed: %s",
                 self.summary(),
                 error,
@@ -128,11 +126,7 @@ class Capture:
             if self.now is not None and mask is not None and self.options.mask is None:
                 self.now.real = read_mask(mask, place >= len(REAL))
         elif event == LEAVE:
-            self.depth = max(self.depth - 1, 0)
-            if self.depth == 0:
-                if self.now is not None:
-                    self.now.loss = tensor
-                self.end()
+            self.leave_outer(tensor)
         elif event == BEFORE and self.now is not None:
             self.before_block(place, tensor)
         elif event == AFTER and self.now is not None and self.listeners:
@@ -193,12 +187,15 @@ class Capture:
             self.followed.begin(module, args, kwargs)
 
     def leave(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-        self.depth = max(self.depth - 1, 0)
         if output is None and sys.exc_info()[0] is not None:  # the pass failed between two blocks
             self.now = None
+        self.leave_outer(scalar_in(output))
+
+    def leave_outer(self, loss: Tensor | None) -> None:
+        self.depth = max(self.depth - 1, 0)
         if self.depth == 0:
             if self.now is not None:
-                self.now.loss = scalar_in(output)
+                self.now.loss = loss
             self.end()
 
     def begin(self, kind: int | None = None, call: tuple[nn.Module, Any, Mapping[str, Any]] | None = None) -> None:

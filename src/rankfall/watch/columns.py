@@ -42,26 +42,19 @@ COLUMNS = (
     Column("heads", "heads", "the four numbers of attention of each head, with detail='heads'", nullable=True),
     Column("parameters", "parameters", "gradient_norm and update_ratio of the layer's parameters, with detail='parameters'", nullable=True),
 )  # fmt: skip
-GRADIENT_NOT_FINITE, LOSS_NOT_FINITE = (
-    "the gradient is not finite",
-    "the loss is not finite",
-)  # reasons that alarms read
+# reasons that alarms read
+GRADIENT_NOT_FINITE, LOSS_NOT_FINITE = "the gradient is not finite", "the loss is not finite"
 STATE = ("residual", "norm", "effective_rank", "participation_ratio")
 ATTENTION = ("entropy", "largest_share", "first_share", "largest_logit")
 UNITS = ("dead_units",)
 GRADIENT = ("gradient_queries", "gradient_keys")
 CURVES = (*STATE, *ATTENTION, *UNITS, *GRADIENT)
 PARAMETER = ("gradient_norm", "update_ratio")
-HEAD_TYPE = pa.list_(pa.struct([(name, pa.float64()) for name in ATTENTION]))
-PARAMETER_TYPE = pa.list_(pa.struct([("name", pa.string()), *((name, pa.float64()) for name in PARAMETER)]))
 KINDS = {
-    "heads": HEAD_TYPE,
-    "parameters": PARAMETER_TYPE,
-    "int": pa.int64(),
-    "float": pa.float64(),
-    "bool": pa.bool_(),
-    "text": pa.string(),
-}
+    "heads": pa.list_(pa.struct([(name, pa.float64()) for name in ATTENTION])),
+    "parameters": pa.list_(pa.struct([("name", pa.string()), *((name, pa.float64()) for name in PARAMETER)])),
+    "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "text": pa.string(),
+}  # fmt: skip
 SCHEMA = pa.schema(
     [pa.field(column.name, KINDS[column.type], metadata={"meaning": column.meaning}) for column in COLUMNS]
 )

@@ -8,8 +8,9 @@ CUDA graphs, so that these are split around it.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
 from weakref import WeakValueDictionary, finalize
 
 import torch
@@ -21,13 +22,6 @@ from rankfall.watch.states import PADDED, REAL
 ENTER, BEFORE, AFTER, LEAVE = range(4)
 TOKEN = torch.zeros(())  # an argument that the operator says it changes, so that calls are kept and stay in order
 ATTENTION = functional.scaled_dot_product_attention
-
-
-class Heard(Protocol):
-    """The part of a `Capture` that the operator calls."""
-
-    def heard(self, event: int, place: int, tensors: list[Tensor | None], kind: int) -> None: ...
-    def heard_attention(self, arguments: Mapping[str, Any]) -> None: ...
 
 
 WATCHED: WeakValueDictionary[int, Any] = WeakValueDictionary()  # captures by number
@@ -97,7 +91,7 @@ class TracedHooks:
 
     def __init__(
         self,
-        capture: Heard,
+        capture: Any,  # a `Capture`, whose methods `heard` and `heard_attention` the operators call
         ancestors: tuple[nn.Module, ...],
         blocks: tuple[nn.Module, ...],
         state_in: Callable[[Any, Any], Tensor | None],
@@ -110,18 +104,14 @@ class TracedHooks:
         TRACED.add(self.number)
         self.finish = finalize(self, unwrap_attention, self.number)
         self.state_in, self.state_out, self.loss = state_in, state_out, loss
-        self.handles = []
+        self.hooks = ExitStack()
         for module in ancestors:
             names = tuple(inspect.signature(module.forward).parameters)
-            self.handles += [
-                module.register_forward_pre_hook(self.entering(names), with_kwargs=True),
-                module.register_forward_hook(self.leaving()),
-            ]
+            self.hooks.enter_context(module.register_forward_pre_hook(self.entering(names), with_kwargs=True))
+            self.hooks.enter_context(module.register_forward_hook(self.leaving()))
         for place, block in enumerate(blocks):
-            self.handles += [
-                block.register_forward_pre_hook(self.before(place), with_kwargs=True),
-                block.register_forward_hook(self.after(place)),
-            ]
+            self.hooks.enter_context(block.register_forward_pre_hook(self.before(place), with_kwargs=True))
+            self.hooks.enter_context(block.register_forward_hook(self.after(place)))
 
     def entering(self, names: tuple[str, ...]) -> Callable[..., None]:
         """Return a hook that passes on the padding mask in a call of an ancestor, whose parameters have these names."""
@@ -164,7 +154,5 @@ class TracedHooks:
         return int(torch.is_grad_enabled()) * (1 + module.training)
 
     def remove(self) -> None:
-        for handle in self.handles:
-            handle.remove()
-        self.handles = []
+        self.hooks.close()
         self.finish()

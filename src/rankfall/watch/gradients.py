@@ -143,10 +143,8 @@ def local_part(gradient: Any, axis: int, third: int) -> tuple[Tensor, int]:
     """Return the part of a DTensor, or of a third of it, that this process holds, and the number of shards: 1 for other tensors."""
     if not hasattr(gradient, "to_local"):
         return gradient if third < 0 else gradient.chunk(3, axis)[third], 1
-    if (
-        any(placement.is_partial() for placement in gradient.placements)
-        or sum(placement.is_shard(axis) for placement in gradient.placements) > 1
-    ):
+    partial = any(placement.is_partial() for placement in gradient.placements)
+    if partial or sum(placement.is_shard(axis) for placement in gradient.placements) > 1:
         whole = gradient.full_tensor()
         return whole if third < 0 else whole.chunk(3, axis)[third], 1
     local, mesh, shards = gradient.to_local(), gradient.device_mesh, 1

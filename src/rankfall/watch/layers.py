@@ -40,15 +40,13 @@ class WatchedLayers:
     modules: tuple[nn.Module | None, ...]  # None: the layer is no module
     flow: Flow | None = None
     root: nn.Module | None = None  # whose residual stream it is
-    additions: Mapping[Call, int] = field(
-        default_factory=dict
-    )  # their number in each call that holds an addition of the stream
+    # their number in each call that holds an addition of the stream
+    additions: Mapping[Call, int] = field(default_factory=dict)
     others: tuple[str, ...] = ()  # other streams
 
     def summary(self) -> str:
-        kinds = sorted(
-            {type(unwrap(module)).__name__ for module in self.modules if module is not None} or {"residual layer"}
-        )
+        classes = {type(unwrap(module)).__name__ for module in self.modules if module is not None}
+        kinds = sorted(classes or {"residual layer"})
         ends = f"{self.names[0]} .. {self.names[-1]}" if len(self.names) > 1 else self.names[0]
         others = f"; not watched: {', '.join(self.others)}" if self.others else ""
         return f"{len(self.names)} x {' / '.join(kinds)} ({ends}{others})"

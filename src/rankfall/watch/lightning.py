@@ -6,8 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from rankfall.errors import RankfallError
-from rankfall.watch.start import watch
-from rankfall.watch.watcher import Watcher
+from rankfall.watch.start import WatchingCallback
 
 if TYPE_CHECKING:
     Callback = object
@@ -21,20 +20,16 @@ else:
         raise RankfallError("LightningCallback needs Lightning: pip install 'rankfall[watch]'") from error
 
 
-class LightningCallback(Callback):
+class LightningCallback(WatchingCallback, Callback):
     """Callback that watches a LightningModule during fitting, with the options of `watch`.
 
     A step is a step of the first optimiser. Gradients are those before Lightning clips them.
     """
 
-    def __init__(self, every: int = 100, to: Any = "run.parquet", **options: Any) -> None:
-        self.options = {"every": every, "to": to, **options}
-        self.watcher: Watcher | None = None
-        self.first: int | None = None  # id of the optimiser whose steps count
+    first: int | None = None  # id of the optimiser whose steps count
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        self.close()
-        self.watcher = watch(pl_module, **{"start": trainer.global_step, **self.options}, automatic=False)
+        self.begin(pl_module, trainer.global_step)
 
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
         self.first = id(optimizer) if self.first is None else self.first
@@ -49,6 +44,4 @@ class LightningCallback(Callback):
 
     def close(self) -> None:
         self.first = None
-        if self.watcher is not None:
-            self.watcher.close()
-            self.watcher = None
+        super().close()

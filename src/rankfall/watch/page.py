@@ -142,12 +142,7 @@ def quantity_section(rows: DataFrame, column: str, events: Sequence[Event]) -> s
         why = "no ReLU, GELU or SiLU was seen in a block" if column in UNITS else why
         return f'{head}<p class="note">No number: {html.escape(why)}.</p></section>'
     bands, source = bands_of_run(rows) if column in BANDED else ([], "")
-    caption = (
-        f"Shaded: residuals of networks with attention in the same directions, {source}."
-        if bands
-        else f"{source.capitalize()}."
-    )
-    note = f'<p class="note">{html.escape(caption)}</p>' if source else ""
+    note = f'<p class="note">{html.escape(source)}</p>' if source else ""
     mapped = f'<figure class="chart">{heat_map(rows, column, events)}</figure>' if column in MAPPED else ""
     return f'{head}<figure class="chart">{draw_curves(rows, column, bands, events)}</figure>{note}{mapped}</section>'
 
@@ -161,11 +156,12 @@ def bands_of_run(rows: DataFrame) -> tuple[list[ReferenceBand], str]:
     masks = set(rows["mask"])
     direction = DIRECTIONS.get(masks.pop()) if len(masks) == 1 else None
     if direction is None:
-        return [], "no band: the direction of attention is not known, by which networks are compared"
+        return [], "No band: the direction of attention is not known, by which networks are compared."
     bands = bands_of([f"{direction}, attention, {norm}-norm" for norm in ("pre", "post")], depth)
     if not bands:
-        return [], f"no band: the table has no networks of about {depth} layers"
-    return bands, "; ".join(f"{band.when}, of {band.of}" for band in bands)
+        return [], f"No band: the table has no networks of about {depth} layers."
+    networks = "; ".join(f"{band.when}, of {band.of}" for band in bands)
+    return bands, f"Shaded: residuals of networks with attention in the same directions, {networks}."
 
 
 def draw_curves(rows: DataFrame, column: str, bands: Sequence[ReferenceBand], events: Sequence[Event]) -> str:

@@ -81,16 +81,8 @@ def log_of(
     head_sums = [
         None if layer.weights is None or not heads else sum_and_count(layer.weights.mT) for layer in record.layers
     ]
-    log = Log(
-        step,
-        time.time(),
-        record.layers,
-        names,
-        numbers,
-        reasons,
-        sum_and_count(pad_sequence(values, True, math.nan).mT),
-        head_sums,
-    )
+    sums = sum_and_count(pad_sequence(values, True, math.nan).mT)
+    log = Log(step, time.time(), record.layers, names, numbers, reasons, sums, head_sums)
     if device.type == "cuda":
         log.ready = torch.cuda.Event()
         log.ready.record()
@@ -145,18 +137,18 @@ def rows_of_log(log: Log) -> list[dict[str, Any]]:
         total, count = (dict(zip(NAMES, column.tolist())) for column in sums[place].unbind(-1))
         mean = {name: finite(total[name] / count[name]) if count[name] else None for name in NAMES}
         row: dict[str, Any] = dict.fromkeys(column.name for column in COLUMNS)
-        tokens = int(total["tokens"])
-        whole = layer.padding == "left out" and tokens == int(count["tokens"]) * layer.shape[1]
+        tokens, samples = int(total["tokens"]), int(count["tokens"])
+        whole = layer.padding == "left out" and tokens == samples * layer.shape[1]
         row |= {"run": 0, "step": log.step, "layer": log.numbers[place], "block": log.blocks[place], "time": log.time}
-        row |= {
-            "samples": int(count["tokens"]),
-            "tokens": tokens or None,
-            "padding": "none" if whole else layer.padding,
-        }
-        row |= {"dtype": str(layer.dtype).removeprefix("torch."), "mask": mask_of(mean)}
+        row |= {"samples": samples, "tokens": tokens or None, "padding": "none" if whole else layer.padding}
+        known = mean["entropy"] is not None and mean["causal"] is not None
+        mask = "unknown" if not known else "causal" if mean["causal"] else "bidirectional"
+        row |= {"dtype": str(layer.dtype).removeprefix("torch."), "mask": mask}
         row |= {name: mean[name] for name in ("dead_units", "broken")}
-        row |= {"loss": None if mean["loss_broken"] else mean["loss"], "loss_reason": loss_reason(mean["loss_broken"])}
-        row |= state_columns(layer, mean, total, row["samples"])
+        broken = mean["loss_broken"]  # None: there is no loss
+        row |= {"loss": None if broken else mean["loss"]}
+        row |= {"loss_reason": NO_LOSS if broken is None else LOSS_NOT_FINITE if broken else ""}
+        row |= state_columns(layer, mean, total, samples)
         row |= attention_columns(layer, mean)
         row |= gradient_columns(mean, log.reasons[place])
         row |= {"heads": head_columns(log.heads[place]), "parameters": parameters and parameters[place]}
@@ -203,16 +195,6 @@ def gradient_columns(mean: dict[str, float | None], reason: str) -> dict[str, An
     row = {name: None if mean[name] is None else math.sqrt(mean[name] or 0.0) for name in GRADIENT}
     lost = None in row.values()
     return row | {"gradient_reason": reason or (GRADIENT_NOT_FINITE if lost else "")}
-
-
-def loss_reason(broken: float | None) -> str:
-    return NO_LOSS if broken is None else LOSS_NOT_FINITE if broken else ""
-
-
-def mask_of(mean: dict[str, float | None]) -> str:
-    if mean["entropy"] is None or mean["causal"] is None:
-        return "unknown"
-    return "causal" if mean["causal"] > 0 else "bidirectional"
 
 
 def finite(value: float) -> float | None:

@@ -54,9 +54,7 @@ class RunFile:
             return
         began = time.monotonic()
         new = pa.Table.from_pylist(self.waiting, SCHEMA)
-        self.table = pa.concat_tables([self.table, new])
-        if self.table["run"].num_chunks > 64:
-            self.table = self.table.combine_chunks()
+        self.table = pa.concat_tables([self.table, new]).combine_chunks()
         self.save()
         self.waiting = []
         took = time.monotonic() - began

@@ -19,7 +19,23 @@ from rankfall.watch.sinks import RowSink, open_sinks
 from rankfall.watch.states import MaskFunction, StatesFunction
 from rankfall.watch.watcher import KEPT, Watcher, process_number
 
-DETAILS = (None, "heads", "parameters", "all")
+
+class WatchingCallback:
+    """The part that callbacks of training libraries share: the options of `watch`, and the watcher of the training in progress."""
+
+    def __init__(self, every: int = 100, to: Any = "run.parquet", **options: Any) -> None:
+        self.options = {"every": every, "to": to, **options}
+        self.watcher: Watcher | None = None
+
+    def begin(self, model: Any, start: int) -> None:
+        """Watch the model of a training that begins behind `start` steps."""
+        self.close()
+        self.watcher = watch(model, **{"start": start, **self.options}, automatic=False)
+
+    def close(self) -> None:
+        if self.watcher is not None:
+            self.watcher.close()
+            self.watcher = None
 
 
 def watch(
@@ -60,7 +76,7 @@ def watch(
             raise RankfallError(f"{name} is {value!r}: it must be a whole number of at least {least}")
     if passes not in ("training", "all"):
         raise RankfallError(f"passes is {passes!r}: 'training' for those with gradients, or 'all'")
-    if detail not in DETAILS:
+    if detail not in (None, "heads", "parameters", "all"):
         raise RankfallError(f"detail is {detail!r}: 'heads', 'parameters' or 'all'")
     for name, function in (("mask", mask), ("states", states)):
         if function is not None and not callable(function) and not (name == "mask" and function is False):
@@ -89,9 +105,7 @@ def watch(
         earlier.close(quiet=True)
     sinks: list[RowSink] = open_sinks(to) if process_number() == 0 else []
     report = alarms if callable(alarms) else log_event if alarms and process_number() == 0 else None
-    if (
-        together is None
-    ):  # a process that waits for one without `watch` would hang; sharded weights need all in any case
-        together = is_sharded(model)
+    # a process that waits for one without `watch` would hang; sharded weights need all in any case
+    together = is_sharded(model) if together is None else together
     parameters = Parameters(model) if detail in ("parameters", "all") else None
     return Watcher(model, named, settle, sinks, stop, report, options, parameters, every, start, automatic, together)

@@ -130,13 +130,11 @@ def find_given_mask(module: nn.Module, args: Sequence[Any], kwargs: Mapping[str,
 
 def read_mask(mask: Tensor, padded: bool) -> Tensor | None:
     """Convert a mask to True at tokens. A mask that is added to scores is 0 at tokens and far below 0 at padding; others are 1 and 0."""
+    if padded or (mask.is_floating_point() and bool((mask < 0).any())):
+        return mask == 0
     if mask.is_floating_point():
-        if bool((mask < 0).any()):
-            return mask == 0
-        if padded:
-            return mask == 0
         return mask == 1 if bool(((mask == 0) | (mask == 1)).all() & (mask == 1).any()) else None
-    return (mask == 0) if padded else (mask != 0)
+    return mask != 0
 
 
 def bind_arguments(module: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:

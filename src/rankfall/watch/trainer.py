@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rankfall.errors import RankfallError
-from rankfall.watch.start import watch
-from rankfall.watch.watcher import Watcher
+from rankfall.watch.start import WatchingCallback
 
 try:
     from transformers import TrainerCallback
@@ -14,19 +13,14 @@ except ImportError as error:
     raise RankfallError("RankfallCallback needs transformers: pip install 'rankfall[models,watch]'") from error
 
 
-class RankfallCallback(TrainerCallback):
+class RankfallCallback(WatchingCallback, TrainerCallback):
     """Callback that watches the model of a Trainer from the first step to the last, with the options of `watch`.
 
     Steps have the Trainer's numbers, also in a training resumed from a checkpoint. Gradients are those after clipping.
     """
 
-    def __init__(self, every: int = 100, to: Any = "run.parquet", **options: Any) -> None:
-        self.options = {"every": every, "to": to, **options}
-        self.watcher: Watcher | None = None
-
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **more: Any) -> None:
-        self.close()
-        self.watcher = watch(model, **{"start": state.global_step, **self.options}, automatic=False)
+        self.begin(model, state.global_step)
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         if self.watcher is not None:
@@ -34,8 +28,3 @@ class RankfallCallback(TrainerCallback):
 
     def on_train_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         self.close()
-
-    def close(self) -> None:
-        if self.watcher is not None:
-            self.watcher.close()
-            self.watcher = None

@@ -61,6 +61,11 @@ class Watcher:
         self.finish = weakref.finalize(self, finish, self.clock, self.outbox)
         self.arm()
 
+    @property
+    def joined(self) -> bool:
+        """Whether the sums of several processes are added."""
+        return self.together and process_count() > 1
+
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"every {self.every} steps"
         return f"Watcher({self.capture.summary()}, {state}, step {self.steps}, {self.logs} logs)"
@@ -112,14 +117,16 @@ class Watcher:
         self.put_updated()
         self.steps += 1
         self.outbox.send()
+        missed = False
         if self.armed:
             record = self.capture.take()
             self.disarm()
-            missed = record is None and self.count_miss()
-            if record is not None:
-                self.log(record, scale_of(optimizer))
-        else:
-            missed = False
+            if record is None:
+                self.count_miss()
+                missed = True
+            else:  # a fused optimiser of mixed precision receives gradients times a loss scale
+                scale = getattr(optimizer, "grad_scale", None)
+                self.log(record, 1.0 if scale is None else float(scale))
         if missed or (self.steps + 1) % self.every == 0:
             self.arm()
 
@@ -141,13 +148,12 @@ class Watcher:
 
     def log(self, record: PassRecord, scale: float) -> None:
         assert self.capture.layers is not None
-        together = self.together and process_count() > 1
         heads = self.capture.options.heads
-        log = log_of(record, self.capture.layers, self.capture.weights, self.steps, scale, together, heads)
+        log = log_of(record, self.capture.layers, self.capture.weights, self.steps, scale, self.joined, heads)
         if self.parameters is None:
             self.put(log)
         else:
-            self.parameters.keep_gradients(scale, together)
+            self.parameters.keep_gradients(scale, self.joined)
             self.waiting = log
             self.put_updated(now=False)  # the user may count a step after its update
 
@@ -156,12 +162,12 @@ class Watcher:
         if self.waiting is None or self.parameters is None or not (now or self.parameters.are_updated()):
             return
         log, self.waiting = self.waiting, None
-        squares = self.parameters.take_squares(self.together and process_count() > 1)
+        squares = self.parameters.take_squares(self.joined)
         log.names, log.parameters = self.parameters.names, sum_and_count(squares[..., None])
         self.put(log)
 
     def put(self, log: Log) -> None:
-        if self.together and process_count() > 1:
+        if self.joined:
             for sums in (log.sums, *log.heads, log.parameters):
                 if sums is not None:
                     add_over_processes(sums, log.step)
@@ -170,16 +176,13 @@ class Watcher:
             self.outbox.send(wait=True)
         self.logs += 1
 
-    def count_miss(self) -> bool:
-        """Count a step without a measurable pass, and return True to try the next step.
-
-        Raise an error if no log exists yet and the model was not called as expected.
-        """
+    def count_miss(self) -> None:
+        """Count a step without a measurable pass. Raise an error if no log exists yet and the model was not called as expected."""
         if not self.recompiled and (self.capture.traced or TRACING.met):
             self.recompiled, TRACING.met = True, False
             self.capture.trace()
             torch.compiler.reset()  # code that was compiled before has no operators
-            return True
+            return
         self.misses += 1
         with_gradients, without = sum(self.capture.passes[1:]), self.capture.passes[0]
         if not self.logs and without and not with_gradients:
@@ -193,7 +196,6 @@ class Watcher:
                 "that is trained, not a copy, or name the layers that it uses by blocks="
             )
         self.capture.loosen()
-        return True
 
     def remove(self) -> None:
         """Remove all hooks. Written rows stay."""
@@ -250,9 +252,3 @@ def add_over_processes(sums: Tensor, step: int) -> None:
             f"step {step}: the other processes log no such step: call watch() in every process, with the same options; or pass "
             f"together=False, and the first process measures its part ({str(error).splitlines()[0]})"
         ) from error
-
-
-def scale_of(optimizer: Optimizer | None) -> float:
-    """Return the loss scale of the gradients that a fused optimiser of mixed precision receives."""
-    scale = getattr(optimizer, "grad_scale", None)
-    return float(scale) if scale is not None else 1.0

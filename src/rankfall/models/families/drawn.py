@@ -87,9 +87,13 @@ def in_rows(config: Any, generator: torch.Generator) -> Inputs:
 def draw_patches(config: Any, generator: torch.Generator) -> Tensor:
     """Draw patches with one row per sample, each patch preceded by its row and column, counted from 1."""
     flat = in_rows(config, generator)["pixel_values"]
-    rows, columns = torch.meshgrid(*[torch.arange(1.0, GRID + 1)] * 2, indexing="ij")
-    places = torch.stack([rows, columns], -1).view(1, GRID * GRID, 2).expand(SAMPLES, -1, -1)
-    return torch.cat([places, flat], -1)
+    return torch.cat([patch_places(1.0), flat], -1)
+
+
+def patch_places(first: float) -> Tensor:
+    """Return row and column of each patch, counted from `first`, (SAMPLES, GRID * GRID, 2)."""
+    side = torch.arange(first, first + GRID)
+    return torch.cartesian_prod(side, side).expand(SAMPLES, -1, -1)
 
 
 def width_of(config: Any) -> int:
@@ -124,17 +128,10 @@ def sounds(name: str, config: Any, generator: torch.Generator) -> Iterator[Tenso
 
 def series(accepted: Any, config: Any, generator: torch.Generator) -> Iterator[Inputs]:
     """Yield time series, the last with time features and masks."""
-    length, ahead = (
-        int(getattr(config, "context_length", None) or 32),
-        int(getattr(config, "prediction_length", None) or 8),
-    )
-    yield {
-        "past_values": torch.randn(
-            SAMPLES, length, int(getattr(config, "num_input_channels", 1) or 1), generator=generator
-        )
-    }
-    yield {"past_values": torch.randn(SAMPLES, length, generator=generator)}
-    yield {"past_values": torch.randn(SAMPLES, FRAMES, generator=generator)}
+    length = int(getattr(config, "context_length", None) or 32)
+    ahead = int(getattr(config, "prediction_length", None) or 8)
+    for sizes in ((length, int(getattr(config, "num_input_channels", 1) or 1)), (length,), (FRAMES,)):
+        yield {"past_values": torch.randn(SAMPLES, *sizes, generator=generator)}
     longer = length + max(getattr(config, "lags_sequence", None) or [0])
     features = int(getattr(config, "num_time_features", 0) or 0)
     inputs = {
@@ -164,12 +161,11 @@ def joined_inputs(accepted: Any, config: Any, tokens: int, generator: torch.Gene
     """Yield images or sounds of all samples in a row, images in tiles, tokens of several codebooks, and states of two kinds."""
     sizes = [[GRID, GRID]] * SAMPLES
     if "pixel_values" in accepted and "grid_thw" in accepted:  # [1, patches of all samples, channels, side, side]
-        yield {
-            "pixel_values": squares(config, generator).unsqueeze(0),
-            "grid_thw": torch.tensor([[1, *size] for size in sizes]),
-        }
+        grids = torch.tensor([[1, *size] for size in sizes])
+        yield {"pixel_values": squares(config, generator).unsqueeze(0), "grid_thw": grids}
     if "pixel_values" in accepted and "target_sizes" in accepted:
-        yield {"pixel_values": in_a_row(squares(config, generator)), "target_sizes": torch.tensor(sizes)}
+        side_by_side = squares(config, generator).permute(1, 2, 0, 3).flatten(2)  # [channels, side, patches * side]
+        yield {"pixel_values": side_by_side.unsqueeze(0), "target_sizes": torch.tensor(sizes)}
     # pixel_values (samples, pictures, tiles, channels, height, width)
     if "pixel_values" in accepted and "aspect_ratio_ids" in accepted:
         for picture in pictures(config, generator):
@@ -216,9 +212,3 @@ def joined_inputs(accepted: Any, config: Any, tokens: int, generator: torch.Gene
 
 
 CODEBOOKS = ("num_codebooks", "n_codebooks", "num_quantizers", "num_channels")
-
-
-def in_a_row(parts: Tensor) -> Tensor:
-    """Join patches side by side: [patches, channels, side, side] -> [1, channels, side, patches * side]."""
-    count, channels, side, _ = parts.shape
-    return parts.permute(1, 2, 0, 3).reshape(1, channels, side, count * side)

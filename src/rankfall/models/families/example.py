@@ -22,6 +22,7 @@ from rankfall.models.families.drawn import (
     drawn_tokens,
     in_rows,
     joined_inputs,
+    patch_places,
     patches,
     pictures,
     series,
@@ -34,9 +35,8 @@ from rankfall.streams.arguments import caches_off
 from rankfall.streams.examine import FAILURES as FAILURES_OF_PASSES
 
 FAILURES = (*FAILURES_OF_PASSES, ImportError, ZeroDivisionError, NameError)
-STATES_OR_SOUNDS = (
-    "input_values", "input_features", "audio_values", "audio_mel", "hidden_states", "inputs_embeds", "inputs", "context", "patch_embeds",
-)  # fmt: skip
+SOUNDS = ("input_values", "input_features", "audio_values", "audio_mel")
+STATES = ("hidden_states", "inputs_embeds", "inputs", "context", "patch_embeds")
 ROUNDS = 3  # of adding the inputs that errors name
 MOST_ADDED = 40  # attempts with one more input
 
@@ -156,14 +156,10 @@ def candidates(accepted: Any, config: Any, tokens: int, generator: torch.Generat
             yield {**text, name: clip}
     if "spectrogram" in accepted:
         yield {"spectrogram": next(iter(sounds("input_features", config, generator))).transpose(1, 2)}
-    for name in STATES_OR_SOUNDS:
+    for name in (*SOUNDS, *STATES):
         if name in accepted:
-            drawn = (
-                states(config, tokens, generator)
-                if name == "hidden_states" or "embeds" in name or name in ("inputs", "context")
-                else None
-            )
-            for value in [drawn] if drawn is not None else sounds(name, config, generator):
+            values = sounds(name, config, generator) if name in SOUNDS else [states(config, tokens, generator)]
+            for value in values:
                 yield {name: value}
                 if f"{name}_mask" in accepted:  # time may be the last axis
                     yield {name: value, f"{name}_mask": torch.ones(SAMPLES, value.shape[-1], dtype=torch.long)}
@@ -211,11 +207,7 @@ def complete(inputs: Inputs, accepted: Any, config: Any, tokens: int, generator:
         elif name.startswith("prompt_pixel") or name == "prompt_masks":
             full[name] = full.get("pixel_values", next(pictures(config, generator))).clone()
         elif name.endswith("position_ids") and "pixel" in name:
-            full[name] = (
-                torch.stack(torch.meshgrid(*[torch.arange(GRID)] * 2, indexing="ij"), -1)
-                .view(1, -1, 2)
-                .expand(SAMPLES, -1, -1)
-            )
+            full[name] = patch_places(0)
         elif (value := guess_input(name, full, config, tokens, generator)) is not None:
             full[name] = value
     return full

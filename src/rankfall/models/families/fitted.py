@@ -5,7 +5,7 @@ model that draws random numbers in every pass.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -25,7 +25,7 @@ MISFITS = (
     (re.compile(r"expected input\[\d+, (?P<actual>\d+)[\d, ]*\] to have (?P<expected>\d+) channels"), 1),
     (re.compile(r"The size of tensor a \((?P<actual>\d+)\) must match the size of tensor b \((?P<expected>\d+)\)"), -1),
 )
-STATES = re.compile(
+STATES = (
     r"^(encoder_hidden_states|patch_embeds|inputs_embeds|context|hidden_states|latents|last_hidden_state)$|"
     r"^(vision|text|backbone|audio)_(features|embeds|pos_encoding)$|(_queries|noise_embeds|context_hidden_states)$"
 )
@@ -84,33 +84,23 @@ def guess_input(name: str, inputs: Inputs, config: Any, tokens: int, generator: 
     frames = next((value.shape[-1] for value in inputs.values() if value.dim() == 3), length)
     if "mask" in name and "bool" not in name and not name.startswith("aspect"):
         return torch.ones(SAMPLES, frames if "feature" in name or "audio" in name else length, dtype=torch.long)
-    if name.endswith("input_ids"):
-        return drawn_tokens(config, length, generator)
-    if STATES.search(name):
-        return states(config, length, generator)
-    if name == "spatial_shapes":
-        return torch.tensor([[GRID, GRID]])
-    if name == "num_patches":
-        return torch.tensor(length)
-    if name == "aspect_ratio_mask":
-        return torch.ones(SAMPLES, 1, 1, dtype=torch.long)
-    if name.endswith(("token_type_ids", "position_ids")):
-        return torch.zeros(SAMPLES, length, dtype=torch.long)
-    if name in ("lang_ids", "language_ids", "freq", "speaker_ids", "num_delay_tokens"):
-        return torch.zeros(SAMPLES, dtype=torch.long)
-    if name.endswith("input_values"):
-        return torch.randn(SAMPLES, length, 80, generator=generator)
-    if name == "past_values_padding":
-        return torch.zeros(SAMPLES, length)
-    if name == "visual_feats":
-        return torch.randn(SAMPLES, 6, int(getattr(config, "visual_feat_dim", 32)), generator=generator)
-    if name == "visual_pos":
-        return torch.rand(SAMPLES, 6, 4, generator=generator)
-    if name == "aspect_ratio_ids":
-        return torch.ones(SAMPLES, 1, dtype=torch.long)
-    if name == "bbox":
-        return torch.randint(0, 20, (SAMPLES, length, 4), generator=generator).sort(-1).values
-    return None
+    visual = int(getattr(config, "visual_feat_dim", 32))
+    makers: dict[str, Callable[[], Tensor]] = {  # by a pattern of names
+        "input_ids$": lambda: drawn_tokens(config, length, generator),
+        STATES: lambda: states(config, length, generator),
+        "^spatial_shapes$": lambda: torch.tensor([[GRID, GRID]]),
+        "^num_patches$": lambda: torch.tensor(length),
+        "^aspect_ratio_mask$": lambda: torch.ones(SAMPLES, 1, 1, dtype=torch.long),
+        "(token_type|position)_ids$": lambda: torch.zeros(SAMPLES, length, dtype=torch.long),
+        "^(lang_ids|language_ids|freq|speaker_ids|num_delay_tokens)$": lambda: torch.zeros(SAMPLES, dtype=torch.long),
+        "input_values$": lambda: torch.randn(SAMPLES, length, 80, generator=generator),
+        "^past_values_padding$": lambda: torch.zeros(SAMPLES, length),
+        "^visual_feats$": lambda: torch.randn(SAMPLES, 6, visual, generator=generator),
+        "^visual_pos$": lambda: torch.rand(SAMPLES, 6, 4, generator=generator),
+        "^aspect_ratio_ids$": lambda: torch.ones(SAMPLES, 1, dtype=torch.long),
+        "^bbox$": lambda: torch.randint(0, 20, (SAMPLES, length, 4), generator=generator).sort(-1).values,
+    }
+    return next((make() for pattern, make in makers.items() if re.search(pattern, name)), None)
 
 
 def draws(model: nn.Module, inputs: Inputs, off: dict[str, bool]) -> bool:

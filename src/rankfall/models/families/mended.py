@@ -40,14 +40,15 @@ Way = tuple[str, ...]  # path of keys to a value
 
 def mended_values(kind: str, depth: int, error: str) -> Iterator[tuple[dict[str, Any], int]]:
     """Yield repaired values for the configuration class of a type, and the most weights that such a model may have."""
+    return islice(ways_to_mend(kind, depth, error), MOST)
+
+
+def ways_to_mend(kind: str, depth: int, error: str) -> Iterator[tuple[dict[str, Any], int]]:
+    """Yield all repairs, the likeliest first."""
     from transformers import CONFIG_MAPPING
 
     cls = CONFIG_MAPPING[kind]
-    yield from islice(ways_to_mend(cls, small_values(cls, depth), depth, error), MOST)
-
-
-def ways_to_mend(cls: Any, values: dict[str, Any], depth: int, error: str) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yield repaired values with the most weights of such a model, the likeliest repair first."""
+    values = small_values(cls, depth)
     ways = list(leaves(values))
     named = [way for way in ways if re.search(rf"\b{re.escape(way[-1])}\b", error)]
     if len(named) > 1:
@@ -61,8 +62,9 @@ def ways_to_mend(cls: Any, values: dict[str, Any], depth: int, error: str) -> It
     wider = widen_inner(values)
     if wider != values:
         yield wider, FEW
-    for divided in ways_to_divide(cls, depth):
-        yield divided, FEWER
+    for pictures, divisors in ((True, DIVISORS[:2]), (False, DIVISORS)):  # with and without smaller images
+        for divisor in divisors:
+            yield divided_values(cls, depth, divisor, pictures), FEWER
     for way in (*named, *(other for other in ways if other not in named)):
         yield drop_ways(values, [way]), FEW
     for key, value in filled.items():
@@ -141,14 +143,6 @@ PICTURES = re.compile(r"(image|img|crop|input)_size$|resolution$|window|patch_si
 def divided_values(cls: Any, depth: int, divisor: int, pictures: bool) -> dict[str, Any]:
     """Return the values for a configuration class. `pictures`: image sizes shrink too."""
     return small_values(cls, depth, partial(new_value, divisor=divisor, pictures=pictures))
-
-
-def ways_to_divide(cls: Any, depth: int) -> Iterator[dict[str, Any]]:
-    """Yield values with all widths divided, with and without smaller images."""
-    for pictures in (True, False):
-        for divisor in DIVISORS[:2]:
-            yield divided_values(cls, depth, divisor, pictures)
-    yield divided_values(cls, depth, DIVISORS[-1], False)
 
 
 def new_value(key: str, value: Any, sizes: Shrunken, plain: dict[str, Any], *, divisor: int, pictures: bool) -> Any:

@@ -67,8 +67,6 @@ def published(variant: Variant, model_type: str) -> Variant:
         raise RankfallError(
             f"definition: published exists for {', '.join(sorted(IDENTITY))}; for {model_type!r} use definition: clean"
         )
-    if variant.mlp and not variant.mlp_skip:
-        raise RankfallError(f"definition: published has no variant {variant.name!r}; use definition: clean")
     identity = IDENTITY[model_type]
     if variant.mlp or not identity:
         return variant
