@@ -143,20 +143,6 @@ def sequence() -> nn.Module:
     return nn.Sequential(nn.Linear(WIDTH, WIDTH), *layers)
 
 
-class Universal(Stack):
-    """One block, again and again, with the number of the step added."""
-
-    def __init__(self) -> None:
-        super().__init__(depth=1)
-        self.steps = nn.Embedding(3, WIDTH)
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = self.embed(x)
-        for step in self.steps.weight:
-            x = self.blocks[0](x + step)
-        return x
-
-
 class Attends(nn.Module):
     """The block of the official Set Transformer: queries of x and keys of y, in heads that lie in the axis of samples."""
 
@@ -192,25 +178,6 @@ class Flex(Attention):
         return self.out(seen.squeeze(1))
 
 
-class ValueResidualBlock(Block):
-    """Hands its values on to the next block, beside the state."""
-
-    def forward(self, pair: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-        x, first = pair
-        x = x + self.attention(0.9 * x + 0.1 * first)
-        return x + self.mlp(x), first
-
-
-class ValueResidual(Stack):
-    def __init__(self) -> None:
-        super().__init__(ValueResidualBlock)
-
-    def forward(self, x: Tensor) -> Tensor:
-        pair = self.embed(x), x.flip(-1)
-        pair = through(self.blocks, pair)
-        return self.head(pair[0])
-
-
 class ReversibleBlock(Block):
     def forward(self, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
         left = left + self.attention(right)
@@ -226,17 +193,3 @@ class Reversible(Stack):
         for block in self.blocks:
             left, right = block(left, right)
         return self.head(left + right)
-
-
-class FlatPairs(Stack):
-    """A list attention, MLP, attention, MLP, ..., whose parts their model adds."""
-
-    def __init__(self) -> None:
-        super().__init__(depth=0)
-        self.blocks = nn.ModuleList(part() for _ in range(4) for part in (Attention, MLP))
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = self.embed(x)
-        for block in self.blocks:
-            x = x + block(x)
-        return self.head(x)
