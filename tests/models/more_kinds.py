@@ -129,12 +129,14 @@ class Pairs(nn.Module):
 
 
 class Skip(nn.Module):
-    def __init__(self, inside: nn.Module) -> None:
+    """x + f(x) alone."""
+
+    def __init__(self, branch: nn.Module) -> None:
         super().__init__()
-        self.inside = inside
+        self.branch = branch
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.inside(x) + x
+        return x + self.branch(x)
 
 
 def sequence() -> nn.Module:
