@@ -403,6 +403,7 @@ def test_null_models_by_regression():
     assert cause_analysis.share_explained(table) == pytest.approx(r2)
 
 
+@pytest.mark.long
 def test_counts_that_the_page_states():
     """Recompute counts and ranges that docs/causes.md quotes outside the tables of verdicts."""
     table, _, limits = read("warning")
