@@ -1,6 +1,5 @@
 """Guards how components are found, read and loaded."""
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -30,27 +29,6 @@ def test_a_description_has_options_and_facts(tmp_path: Path, monkeypatch: pytest
     again = components.describe("norm", "describelab:Sharp")
     assert again is not None
     assert not again.options
-
-
-def test_help_lists_verbs_without_importing_them() -> None:
-    program = (
-        "import sys; from rankfall.cli import main\n"
-        "try: main(['--help'])\n"
-        "except SystemExit: print(sorted(m for m in sys.modules if 'commands' in m))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "Show what a run would compute and why" in done.stdout
-    assert done.stdout.splitlines()[-1] == "[]"
-
-
-def test_declarations_load_without_heavy_libraries() -> None:
-    program = (
-        "import sys; from rankfall.report.quantities import declarations_of\n"
-        "for kind in ('headline', 'chart'): declarations_of(kind)\n"
-        "print(sorted({'torch', 'matplotlib', 'pandas', 'scipy'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_the_page_lists_every_part_of_a_layer() -> None:

@@ -114,22 +114,6 @@ def test_a_mistake_is_named_in_one_line(changes: dict[str, Any], message: str) -
     assert "\n" not in str(raised.value)
 
 
-class OwnGenerator(nn.Module):
-    """Draws from a generator of its own, which no engine can set."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer, self.draws = nn.Linear(5, 3), iter(range(1, 1000))
-
-    def __deepcopy__(self, memo: Any) -> "OwnGenerator":
-        other = OwnGenerator()
-        other.double().load_state_dict(self.state_dict())
-        return other
-
-    def forward(self, x: Tensor) -> Any:
-        return self.layer(x) * next(self.draws)
-
-
 def with_metric(module: nn.Module, batch: Any) -> Any:
     return cross_entropy(module, batch), {"size": batch[0].mean()}
 

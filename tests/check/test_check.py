@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from more_kinds import Skip
 from torch import nn
 
 from rankfall.check.checks.rank import explain_rank
@@ -26,18 +27,9 @@ def drawn(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-class Layer(nn.Module):
-    def __init__(self, branch):
-        super().__init__()
-        self.branch = branch
-
-    def forward(self, x):
-        return x + self.branch(x)
-
-
 def stack(*branches):
     """Return layers x + f(x), for functions of tokens."""
-    return nn.Sequential(*(Layer(branch) for branch in branches))
+    return nn.Sequential(*map(Skip, branches))
 
 
 class Uniform(nn.Module):

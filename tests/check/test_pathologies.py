@@ -187,7 +187,7 @@ def first_failure(model: nn.Module, inputs: Any, **options: Any) -> Any:
 def test_the_first_check_that_fails_is_the_cause(bug: str) -> None:
     make, inputs, name, words = SICK[bug]
     torch.manual_seed(0)
-    result = first_failure(make(), inputs)
+    result = first_failure(make(), inputs, only=ORDER[: ORDER.index(name) + 1])
     assert result is not None and result.check == name, result
     assert words in f"{result.sentence} {result.where}"
 

@@ -42,25 +42,6 @@ def test_a_skip_that_is_forgotten_is_named_and_no_part_is_apart(where):
         assert f"residual {by_hand[0]:.2f} before the first part" in words
 
 
-LAYOUTS = {
-    "samples first": (kinds.Stack, kinds.states()),
-    "tokens first": (lambda: kinds.Stack(kinds.TokensFirstBlock), kinds.states().transpose(0, 1).contiguous()),
-    "features before tokens": (kinds.Channels, kinds.states()),
-}
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_the_same_states_in_other_layouts_have_the_same_residuals(layout):
-    make, inputs = LAYOUTS[layout]
-    torch.manual_seed(0)
-    (report,) = check(make(), inputs, changes=False)
-    torch.manual_seed(0)
-    by_hand = [relative_residual(state).mean().item() for state in kinds.seen_by_hooks(kinds.Stack(), kinds.states())]
-    assert [layer.residual for layer in report.layers] == pytest.approx(by_hand, rel=1e-9)
-    assert (report.samples, report.tokens, report.width) == (kinds.SAMPLES, kinds.TOKENS, kinds.WIDTH)
-    assert report.causal and report.result("stream-whole").verdict == "pass"
-
-
 TOUCHING = {
     "expert choice": lambda: kinds.Stack(kinds.RoutedBlock),
     "a norm over the batch": lambda: kinds.Stack(kinds.BatchNormed),

@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from more_kinds import Skip
 from torch import nn
 
 from rankfall import attribution, order_of_contraction, token_identity
@@ -37,18 +38,7 @@ class Attends(nn.Module):
         return F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
 
 
-class Bare(nn.Module):
-    """x + f(x) alone."""
-
-    def __init__(self, branch):
-        super().__init__()
-        self.branch = branch
-
-    def forward(self, x):
-        return x + self.branch(x)
-
-
-class Layer(Bare):
+class Layer(Skip):
     """With an MLP behind the branch."""
 
     def __init__(self, branch):
@@ -60,31 +50,22 @@ class Layer(Bare):
         return x + self.mlp(x)
 
 
-class Stack(nn.Module):
-    def __init__(self, *layers):
-        super().__init__()
-        self.layers = nn.ModuleList(layers)
-
-    def forward(self, x):
-        for layer in self.layers:
-            x = layer(x)
-        return x
-
-
 def test_each_branch_that_mixes_has_its_own_order():
     torch.manual_seed(0)
-    model = Stack(Layer(Attends()), Layer(Attends(causal=True)), Layer(Mixes(drawn(TOKENS, TOKENS))))
+    model = nn.Sequential(Layer(Attends()), Layer(Attends(causal=True)), Layer(Mixes(drawn(TOKENS, TOKENS))))
     orders = order_of_contraction(model, drawn(3, TOKENS, WIDTH))
-    assert list(orders) == ["layers.0 branch", "layers.1 branch", "layers.2 branch"]
+    assert list(orders) == ["0 branch", "1 branch", "2 branch"]
     assert [order.order for order in orders.values()] == pytest.approx([3, 1, 0], abs=0.02)
     assert all(order.method == "float64" and order.decades >= 1 for order in orders.values())
-    assert "does not contract" in orders["layers.2 branch"].reason
+    assert "does not contract" in orders["2 branch"].reason
 
 
 def test_attribution_of_a_linear_mixer_is_its_matrix():
     """x + M x has the blocks (1 + M)_ji times the identity."""
     first, second = drawn(TOKENS, TOKENS, seed=1), drawn(TOKENS, TOKENS, seed=2)
-    found = attribution(Stack(Bare(Mixes(first)), Bare(Mixes(second))), drawn(2, TOKENS, WIDTH), directions=None)
+    found = attribution(
+        nn.Sequential(Skip(Mixes(first)), Skip(Mixes(second))), drawn(2, TOKENS, WIDTH), directions=None
+    )
     eye = torch.eye(TOKENS, dtype=torch.float64)
     for layer, whole in enumerate((eye, eye + first, (eye + second) @ (eye + first))):
         wanted = whole.abs() / whole.abs().sum(-1, keepdim=True)
@@ -95,7 +76,7 @@ def test_attribution_of_a_linear_mixer_is_its_matrix():
 
 def test_attribution_is_that_of_the_whole_jacobian():
     torch.manual_seed(0)
-    model, x = Stack(Layer(Attends()), Layer(Attends(causal=True))).double(), drawn(2, TOKENS, WIDTH)
+    model, x = nn.Sequential(Layer(Attends()), Layer(Attends(causal=True))).double(), drawn(2, TOKENS, WIDTH)
     found = attribution(model, x, tokens=3, directions=None)
     assert found.tokens == [0, 2, 4]
     for sample in range(2):
@@ -108,9 +89,11 @@ def test_states_that_changed_places_are_not_their_own_tokens():
     """P x of a shift is nearest to the next token; a mean of all tells no token from another."""
     x, eye = drawn(3, TOKENS, WIDTH), torch.eye(TOKENS, dtype=torch.float64)
     shift, mean = eye.roll(1, 0), torch.full_like(eye, 1 / TOKENS)
-    moved = token_identity(Stack(Bare(Mixes(0.1 * shift)), Bare(Mixes((eye + 0.1 * shift).inverse() @ shift - eye))), x)
+    moved = token_identity(
+        nn.Sequential(Skip(Mixes(0.1 * shift)), Skip(Mixes((eye + 0.1 * shift).inverse() @ shift - eye))), x
+    )
     assert moved.cosine[:2] == moved.l2[:2] == [1.0, 1.0]
-    lost = token_identity(Stack(Bare(Mixes(0.1 * mean)), Bare(Mixes(mean - eye))), x)
+    lost = token_identity(nn.Sequential(Skip(Mixes(0.1 * mean)), Skip(Mixes(mean - eye))), x)
     assert lost.cosine[1] == 1.0 and lost.cosine[2] == lost.l2[2] == pytest.approx(1 / TOKENS)
     assert lost.chance == 1 / TOKENS
 
@@ -129,13 +112,13 @@ def test_of_several_streams_one_is_named():
 
 def test_the_module_is_left_as_it_was():
     torch.manual_seed(0)
-    model, x = Stack(Layer(Attends()), Layer(Attends())).train(), torch.randn(2, TOKENS, WIDTH)
+    model, x = nn.Sequential(Layer(Attends()), Layer(Attends())).train(), torch.randn(2, TOKENS, WIDTH)
     before, state = {name: value.clone() for name, value in model.named_parameters()}, torch.get_rng_state()
-    model.layers[0].mlp[0].weight.requires_grad_(False)
+    model[0].mlp[0].weight.requires_grad_(False)
     attribution(model, x, tokens=2, directions=1)
     token_identity(model, x)
     order_of_contraction(model, x)
     assert torch.equal(state, torch.get_rng_state()) and model.training
     for name, value in model.named_parameters():
         assert torch.equal(before[name], value) and value.grad is None and value.dtype == torch.float32
-        assert value.requires_grad == (name != "layers.0.mlp.0.weight")
+        assert value.requires_grad == (name != "0.mlp.0.weight")

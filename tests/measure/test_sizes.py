@@ -56,10 +56,3 @@ def test_states_of_any_size_have_the_same_numbers_or_none(powers: tuple[int, ...
                 assert again["value_reason"]
     assert not (powers in ALL_KNOWN and any(lost.values()))
     assert bool(lost.get("cell_influence")) is (powers[-1] - powers[0] < -500)
-
-
-def test_gradients_too_small_to_square_are_not_called_constant() -> None:
-    from rankfall.identity.attribution.layers import _is_rounding
-
-    small: Any = torch.full((1, 1, 2, 2), 1e-320, dtype=torch.float64)
-    assert not _is_rounding(0 * small, small) and _is_rounding(0 * small, torch.ones_like(small))

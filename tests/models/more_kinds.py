@@ -129,32 +129,20 @@ class Pairs(nn.Module):
 
 
 class Skip(nn.Module):
-    def __init__(self, inside: nn.Module) -> None:
+    """x + f(x) alone."""
+
+    def __init__(self, branch: nn.Module) -> None:
         super().__init__()
-        self.inside = inside
+        self.branch = branch
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.inside(x) + x
+        return x + self.branch(x)
 
 
 def sequence() -> nn.Module:
     """The embedding and the layers in one `nn.Sequential`."""
     layers = (nn.Sequential(Skip(Attention()), Skip(MLP())) for _ in range(3))
     return nn.Sequential(nn.Linear(WIDTH, WIDTH), *layers)
-
-
-class Universal(Stack):
-    """One block, again and again, with the number of the step added."""
-
-    def __init__(self) -> None:
-        super().__init__(depth=1)
-        self.steps = nn.Embedding(3, WIDTH)
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = self.embed(x)
-        for step in self.steps.weight:
-            x = self.blocks[0](x + step)
-        return x
 
 
 class Attends(nn.Module):
@@ -192,25 +180,6 @@ class Flex(Attention):
         return self.out(seen.squeeze(1))
 
 
-class ValueResidualBlock(Block):
-    """Hands its values on to the next block, beside the state."""
-
-    def forward(self, pair: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-        x, first = pair
-        x = x + self.attention(0.9 * x + 0.1 * first)
-        return x + self.mlp(x), first
-
-
-class ValueResidual(Stack):
-    def __init__(self) -> None:
-        super().__init__(ValueResidualBlock)
-
-    def forward(self, x: Tensor) -> Tensor:
-        pair = self.embed(x), x.flip(-1)
-        pair = through(self.blocks, pair)
-        return self.head(pair[0])
-
-
 class ReversibleBlock(Block):
     def forward(self, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
         left = left + self.attention(right)
@@ -226,17 +195,3 @@ class Reversible(Stack):
         for block in self.blocks:
             left, right = block(left, right)
         return self.head(left + right)
-
-
-class FlatPairs(Stack):
-    """A list attention, MLP, attention, MLP, ..., whose parts their model adds."""
-
-    def __init__(self) -> None:
-        super().__init__(depth=0)
-        self.blocks = nn.ModuleList(part() for _ in range(4) for part in (Attention, MLP))
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = self.embed(x)
-        for block in self.blocks:
-            x = x + block(x)
-        return self.head(x)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from checkout import CONFIG, Checkout, changed
-from cluster import Unavailable, wait_for
+from cluster import or_skip, wait_for
 from runs import SLOW
 from swift_server import BUCKET, KEY, SECRET, Swift, swift
 from test_gc import clean_bucket, plans  # noqa: F401
@@ -38,13 +38,8 @@ def cubes(logits: Tensor) -> Tensor:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Swift]:
-    try:
-        with swift(tmp_path_factory.mktemp("swift")) as made:
-            yield made
-    except Unavailable as reason:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(f"no object store: {reason}")
+    with or_skip("object store"), swift(tmp_path_factory.mktemp("swift")) as made:
+        yield made
 
 
 class StoredCheckout(Checkout):

@@ -1,14 +1,43 @@
 """Rank and identity on one axis of depth, from tables made by hand: when each is halved, and how they go together."""
 
+import itertools
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
 import pytest
-from identity_rows import DEPTH, cells, rates
 
 from rankfall.overview.together import correlations
 from rankfall.overview.together import figure as together
 from rankfall.report import style
+
+LEFT = {"SAN": 0.1, "SAN+MLP": 0.2, "SAN+skip": 0.9, "transformer": 0.95}  # architecture -> what a layer leaves
+DEPTH = 4
+
+
+def rates(left: float) -> list[dict[str, Any]]:
+    """Return the rows that are shown, and others: of maps of another layer, another loss and other candidates."""
+    rows = [("naive", None, None, 0, 1.0), ("position", None, None, None, 0.25)]
+    for layer, trained in itertools.product(range(1, DEPTH + 1), repeat=2):
+        rows.append(("linear", "cosine", trained, layer, left**layer if layer == trained else 0.3))
+        rows.append(("linear", "l2", trained, layer, 0.3))
+    same = {"distance": "cosine", "chance": 0.05, "sentences": 9, "tokens": 90, "epoch": None, "rate_reason": ""}
+    return [
+        {"map": name, "loss": loss, "trained_layer": trained, "layer": layer, "rate": rate, "candidates": candidates}
+        | {"low": rate - 0.02, "high": rate + 0.02, **same}
+        for name, loss, trained, layer, shown in rows
+        for candidates, rate in (("sentence", shown), ("vocabulary", 0.3))
+    ]
+
+
+def cells(rows_of: Callable[[float], list[dict[str, Any]]]) -> pd.DataFrame:
+    return pd.DataFrame(
+        {"key": f"{name} {training} {seed}", "task": "sorting", "architecture": name, "training": training}
+        | {"seed": seed, "depth": DEPTH, "status": "done"}
+        | row
+        for name, training, seed in itertools.product(LEFT, ("init", "converged"), range(2))
+        for row in rows_of(LEFT[name])
+    ).convert_dtypes()
 
 
 def tables() -> dict[str, pd.DataFrame]:

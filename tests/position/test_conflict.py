@@ -1,13 +1,16 @@
 """Check that the points of the conflict have the numbers of three tables, joined by what an architecture is made of."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from masked_rows import KEPT, abouts, lengths
+from helpers import config
 
 from rankfall import components
 from rankfall.report import style, tables
 from rankfall.report.part_numbers import MADE_OF
+from rankfall.report.rows import cell_columns
+from rankfall.run.plan import make_plan
 
 ROWS = {"softmax": 1, "l2": 32}
 ORDERS = {"softmax": 3.0, "l2": 1.0}
@@ -18,6 +21,32 @@ PROBE = {
 ORDER = {
     "draws": 3, "identical_draws": 0, "biases": True, "block": "attention alone", "method": "centred", "reason": "",
 }  # fmt: skip
+KEPT = {"soft": 0.75, "learned": None, "gated": 0.5}
+ARCHITECTURES: dict[str, dict[str, Any]] = {
+    "soft": {"position": "rope"},
+    "learned": {"position": "learned"},
+    "gated": {"position": "rope", "attention": {"name": "gau", "key_width": 8}, "normaliser": "l2"},
+}
+
+
+def abouts() -> list[dict[str, Any]]:
+    """Return what each of two networks of an architecture is."""
+    raw = config(training={"epochs": 2}, grid={"task": "words", "architecture": list(KEPT), "seed": "0..1"})
+    raw["tasks"] = {"words": {"task": "masked_text", "length": 8, "longer": None}}
+    raw["architectures"] = {name: {"width": 8} | given for name, given in ARCHITECTURES.items()}
+    return [cell_columns(cell, {"status": "done"}) for cell in make_plan(raw).cells]
+
+
+def lengths(about: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return rows of extrapolation, at one and four times the trained length."""
+    kept, base = KEPT[about["architecture"]], 0.4 + 0.02 * about["seed"]
+    row = about | {"trained_length": 8, "chance": 0.05, "targets": 100, "loss": 3.0, "loss_trained": 3.0}
+    row |= {"accuracy_trained": base, "times": 1.0, "length": 8, "accuracy": base, "kept": 1.0, "refused": ""}
+    longer = row | {"times": 4.0, "length": 32}
+    if kept is None:
+        refused = dict.fromkeys(("accuracy", "loss", "accuracy_trained", "loss_trained", "kept"))
+        return [row, longer | refused | {"targets": 0, "refused": "position learned admits no more"}]
+    return [row, longer | {"accuracy": base * kept, "kept": kept}]
 
 
 def test_a_point_has_the_numbers_of_three_tables(tmp_path: Path) -> None:

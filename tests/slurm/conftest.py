@@ -1,6 +1,5 @@
 """One cluster for the whole session, and one undisturbed run that all others are compared with."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,13 +11,8 @@ from runs import SLOW, ClusterCheckout
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[slurm.Cluster]:
-    try:
-        with slurm.cluster(tmp_path_factory.mktemp("slurm")) as made:
-            yield made
-    except slurm.Unavailable as reason:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(f"no SLURM: {reason}")
+    with slurm.or_skip("SLURM"), slurm.cluster(tmp_path_factory.mktemp("slurm")) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

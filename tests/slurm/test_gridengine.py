@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from checkout import Checkout
-from cluster import Unavailable, run_command, wait_for
+from cluster import Unavailable, or_skip, run_command, wait_for
 from gridengine import GridEngine, grid_engine
 from runs import CELLS, SLOW, ClusterCheckout, check_nothing_lost
 
@@ -29,15 +29,11 @@ class GridEngineCheckout(ClusterCheckout):
 
 @pytest.fixture(scope="session")  # before `undisturbed`, so that a skip costs nothing
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GridEngine]:
-    try:
+    with or_skip("Grid Engine"):
         if importlib.util.find_spec(PLUGIN) is None:
             raise Unavailable("pip install snakemake-executor-plugin-cluster-generic")
         with grid_engine(tmp_path_factory.mktemp("gridengine")) as made:
             yield made
-    except Unavailable as reason:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(f"no Grid Engine: {reason}")
 
 
 @pytest.mark.parametrize("how", ["cancelled", "killed"])

@@ -24,18 +24,18 @@ CAPTION = "How far states move"
 """
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "measures", "combines"),
-    [
-        ("How far states move", "How states move", False, False),  # what is shown of the rows
-        ('"distance", unit="1"', '"how far", unit="rad"', False, True),  # the file of the table has the descriptions
-        ('"drift", "float"', '"drift", "int"', True, True),
-        ('unit="1"', 'unit="1", bounds=(0, None)', True, True),
-        ('key=("layer",)', 'key=("layer", "drift")', True, True),
-    ],
+# A text, what stands there after an edit, and whether the rows are measured again, and the table combined again.
+EDITS = (
+    ("How far states move", "How states move", False, False),  # what is shown of the rows
+    ('"distance", unit="1"', '"how far", unit="rad"', False, True),  # the file of the table has the descriptions
+    ('"drift", "float"', '"drift", "int"', True, True),
+    ('unit="1"', 'unit="1", bounds=(0, None)', True, True),
+    ('key=("layer",)', 'key=("layer", "drift")', True, True),
 )
+
+
 def test_rows_follow_the_declared_table_and_not_the_file_that_declares_it(
-    lab: Path, monkeypatch: pytest.MonkeyPatch, before: str, after: str, measures: bool, combines: bool
+    lab: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(quantities, "_USER_QUANTITIES", [])  # the plan makes the table known to this process
     folder = lab / "wiredlab" / "drift"
@@ -49,10 +49,11 @@ def test_rows_follow_the_declared_table_and_not_the_file_that_declares_it(
         return jobs.job("measure", "drift", *place).digest, jobs.job("table", "wiredlab.drift").digest
 
     first = digests()
-    assert before in SHOWN
-    (folder / "shown.py").write_text(SHOWN.replace(before, after))
-    second = digests()
-    assert (first[0] != second[0], first[1] != second[1]) == (measures, combines)
+    for before, after, measures, combines in EDITS:
+        assert before in SHOWN
+        (folder / "shown.py").write_text(SHOWN.replace(before, after))
+        second = digests()
+        assert (first[0] != second[0], first[1] != second[1]) == (measures, combines), after
 
 
 def test_an_edit_of_a_label_or_colour_draws_anew_and_trains_nothing() -> None:

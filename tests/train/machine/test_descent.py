@@ -20,15 +20,8 @@ from rankfall.train.machine.engine import Machined
 from thousandfold import descent
 
 SHAPE = Shape("tokens", "classes", 4, 6, 6)
-NETWORK = Architecture(
-    "a",
-    depth=1,
-    heads=2,
-    width=8,
-    embedding=Component("token"),
-    head=Component("classifier"),
-    normaliser=Component("l2"),
-)
+ENDS = {"embedding": Component("token"), "head": Component("classifier"), "depth": 1, "heads": 2, "width": 8}
+NETWORK = Architecture("a", normaliser=Component("l2"), **ENDS)
 TRAINING = Training(
     "t", objective=Component("classes"), epochs=4, batch=5, lr=3e-2, schedule=Component("cosine"), dtype="float64"
 )

@@ -12,8 +12,8 @@ from rankfall.train import recipe
 from rankfall.train.members import Members
 
 pytest.importorskip("numba")
-from rankfall.train.machine.engine import EVALUATED, Machined, add_up
-from rankfall.train.objectives._base import Graded, Samples
+from rankfall.train.machine.engine import EVALUATED, Machined
+from rankfall.train.objectives._base import Samples
 
 ENDS = {"embedding": Component("token"), "head": Component("classifier"), "depth": 2, "heads": 2, "width": 8}
 NETWORK = Architecture("a", normaliser=Component("l2"), mlp=Component("gelu"), norm=Component("rms"), **ENDS)
@@ -71,11 +71,3 @@ def test_an_evaluation_is_that_of_pytorch(network: Architecture, shape: Shape, o
     assert torch.equal(alone.grade(function, samples_of(alone, shape, count)).loss, graded.loss[1:])
     assert isinstance(members.engine, Machined)  # one program for whole parts, and one for the rest
     assert len(members.engine.engine.memories) == (count >= EVALUATED) + (count % EVALUATED > 0)
-
-
-def test_means_of_parts_are_weighed_by_what_they_ask() -> None:
-    def part(loss: float, asked: int, right: int) -> Graded:
-        return Graded(torch.tensor([loss]), torch.tensor([asked]), {"right": torch.tensor([right])})
-
-    whole = add_up([part(1.0, 3, 2), part(float("nan"), 0, 0), part(5.0, 1, 1)])
-    assert float(whole.loss) == 2.0 and int(whole.asked) == 4 and int(whole.sums["right"]) == 3

@@ -42,34 +42,20 @@ def test_gradients_are_autograds_for_every_component(kind: str, name: str) -> No
     asked.test_gradients_are_autograds_for_every_component(kind, name)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", asked.OTHERS)
-def test_gradients_are_autograds_in_other_networks(name: str) -> None:
-    asked.test_gradients_are_autograds_in_other_networks(name)
+# The same tests as of the machine on a processor, with their cases.
+test_gradients_are_autograds_in_other_networks = pytest.mark.slow(asked.test_gradients_are_autograds_in_other_networks)
+test_what_an_objective_draws = pytest.mark.slow(asked.test_what_an_objective_draws_is_the_plain_engines_at_every_step)
+test_gradients_are_autograds_for_vectors_and_values = asked.test_gradients_are_autograds_for_vectors_and_values
+test_a_resumed_training_is_the_same_bits = asked.test_a_resumed_training_is_the_same_bits
+test_a_member_that_diverges_stops_alone = (
+    asked.test_a_member_that_diverges_stops_alone_and_one_that_has_stopped_takes_no_step
+)
 
 
 @pytest.mark.slow
 def test_gradients_are_autograds_in_random_networks() -> None:
     for architecture, shape, samples in asked.random_networks(20, 7):
         asked.check(architecture, shape=shape, bound=1e-9, amplifies=True, samples=samples)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "gradients_are_autograds_for_vectors_and_values",
-        "a_resumed_training_is_the_same_bits",
-        "a_member_that_diverges_stops_alone_and_one_that_has_stopped_takes_no_step",
-    ],
-)
-def test_what_a_processor_is_asked(name: str) -> None:
-    getattr(asked, f"test_{name}")()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", asked.DRAWING)
-def test_what_an_objective_draws_is_the_plain_engines_at_every_step(name: str) -> None:
-    asked.test_what_an_objective_draws_is_the_plain_engines_at_every_step(name)
 
 
 @pytest.mark.parametrize(
