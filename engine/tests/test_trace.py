@@ -52,7 +52,6 @@ print(result.engine, result.reason)
 """
 
 
-@pytest.mark.long
 def test_without_numba_autograd_serves_and_says_why() -> None:
     said = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True).stdout
     assert said.startswith("stack program: numba is not installed")

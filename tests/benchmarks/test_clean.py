@@ -93,7 +93,6 @@ def test_steps_are_measured_on_networks_of_the_default_run() -> None:
             assert name_of(getattr(setting.training, field)) == name_of(getattr(cell.training, field)), (name, field)
 
 
-@pytest.mark.long
 def test_rivals_import_nothing_of_rankfall() -> None:
     code = "import sys, benchmarks.rivals; sys.exit('rankfall' in sys.modules)"
     environment = {"PYTHONPATH": str(ROOT / "engine" / "src"), "PATH": ""}

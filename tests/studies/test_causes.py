@@ -400,3 +400,74 @@ def test_null_models_by_regression():
     flags = flags_of(base, cause_analysis.NETWORK)
     r2 = LinearRegression(fit_intercept=False).fit(flags, base.score).score(flags, base.score)
     assert cause_analysis.share_explained(table) == pytest.approx(r2)
+
+
+def test_counts_that_the_page_states():
+    """Recompute counts and ranges that docs/causes.md quotes outside the tables of verdicts."""
+    table, _, limits = read("warning")
+    details = warning_analysis.details(table, limits)
+    counts = details["counts"].set_index(["flagged", "learns"])
+    assert details["learn"].set_index(["flagged", "learns"])["sum"][True, False] == 11
+    assert [counts.loc[(True, learns)].sum() for learns in (False, True)] == [19, 12]
+    assert [counts.helps[True, learns] for learns in (False, True)] == [18, 1]
+    assert counts.loc[(False, False)].sum() == counts.helps[False, False] == 5 and counts.helps[False, True] == 0
+    networks = details["outcomes"]
+    harmed = networks[networks.says == "harms"]
+    assert set(harmed.change) == {"weights of the layers times 2"} and harmed.effect.round(2).tolist() == [-0.57, -0.47]
+    fails = networks[~networks.placement.isin(warning.TYPES) & (networks.before < 0.5)]
+    left = fails[~fails.flagged | (fails.after < 0.5)]
+    assert set(left.gain) == {3.0} and left.flagged.sum() == 8 and set(left[~left.flagged].depth) == {2}
+    quartered = table.groupby(WARNED).quartered.mean().rename("quartered").reset_index()
+    flagged = fails[fails.flagged].merge(quartered)
+    for part, learn in ((flagged[flagged.change != warning.QUARTER], [13, 5, 3]), (flagged, [19, 11, 9])):
+        assert [len(part), (part.after >= 0.5).sum(), (part.quartered >= 0.5).sum()] == learn
+    table, _, limits = read("cause")
+    details = cause_analysis.details(table, limits)
+    fails = details["fails"]
+    fails = fails.assign(group=fails.placement.where(fails.skip == 1, fails.skip.astype(str)).replace({"peri": "pre"}))
+    counts = fails.groupby(["group", "depth"])[["sum", "size"]].sum()
+    for group, stated in (
+        ("0.0", [[1, 12], [12, 12], [12, 12]]),
+        ("0.5", [[0, 4], [4, 4]]),
+        ("post", [[1, 4], [2, 4], [4, 4]]),
+        ("pre", [[0, 8], [0, 8], [0, 8]]),
+    ):
+        assert counts.loc[group].to_numpy().tolist() == stated
+    arms = details["arms"].set_index(["failing", "arm"])
+    networks = arms.loc[True].loc[["sham", "up"], ["networks", "rescued", "broken"]]
+    assert networks.to_numpy().tolist() == [[108, 1, 2], [108, 3, 0]]
+    base, trains = table[table.arm == "base"], table.score >= limits["trains"]
+    low = base.residual_step_50 < 1e-3
+    assert [low.sum(), (low & trains[base.index]).sum(), (~low & trains[base.index]).sum()] == [97, 1, 132]
+    deep = (table.skip == 0) & (table.depth > 2)
+    assert deep.sum() == 72 * 14 and not trains[deep].any()
+    table, _, limits = read("scale")
+    post = table.place == "after the addition"
+    curve = scale_analysis.curve
+    assert curve(table[table.type != "nomic_bert"], "post").mean == pytest.approx(0.98, abs=0.005)
+    assert curve(table[table.gain <= 1.5], "post").mean == pytest.approx(0.97, abs=0.005)
+    last = table[post & (table.gain == 5)]
+    nomic = last[last.type == "nomic_bert"].kept
+    assert (nomic > 1.4).sum() == 12 and len(nomic) == 18 and nomic.max() < 2.1
+    assert last[last.type != "nomic_bert"].kept.max() == pytest.approx(0.35, abs=0.005)
+    small = (table.entering == 0.02) & (table.depth == 24)
+    for types, explained, kept in (
+        (("cohere", "llama", "qwen3", "stablelm"), 0.98, (0.37, 0.99)),
+        (("gpt2", "gptj", "gpt_neox", "opt", "phi"), 0.95, (0.37, 0.57)),
+        (("megatron-bert", "roberta-prelayernorm"), 0.98, (0.03, 0.46)),
+    ):
+        group = table[table.type.isin(types)]
+        assert curve(group, "pre").mean == pytest.approx(explained, abs=0.005)
+        means = group[small[group.index]].groupby("gain").kept.mean()
+        assert (means[0.5], means[5.0]) == pytest.approx(kept, abs=0.005)
+    means = table[post & (table.gain == 0.5)].groupby(["width", "depth"]).kept.mean().round(2)
+    assert means[32].to_list() == [0.96, 0.84, 0.54, 0.18] and means[128].to_list() == [0.93, 0.68, 0.39]
+    kept = table[post & (table.gain == 0.3)].groupby(["type", "depth"]).kept.min()
+    assert kept.idxmin() == ("nomic_bert", 96) and kept.nsmallest(2).round(2).to_list() == [0.55, 0.78]
+    rise = scale_analysis.change(table, "behind", 0.15, 5.0).sort_values()
+    assert (rise[:3] < 0.1).all() and (rise[3:] > 0.26).all() and set(rise.index[3:]) == {"afmoe", "gemma2", "glm4"}
+    assert (scale_analysis.place_of(table) == "pre").sum() == 198 * 8
+    pre = table[scale_analysis.place_of(table) == "pre"].pivot_table(
+        index=["type", "width", "depth", "entering"], columns="gain", values="kept"
+    )
+    assert (pre[5.0] > pre[1.5]).all()

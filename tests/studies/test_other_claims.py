@@ -98,9 +98,8 @@ def rows_of(name: str, seeds: int) -> tuple[dict[str, Any], ...]:
     return tuple(components.load("measure", name)(Context(), seeds=seeds, **TINY[name]))
 
 
-# Third derivatives, a real model, and networks that are run on every input take their time.
-SLOW = {"stabilisers": "slow", "pretrained_encoder": "long", "attribution_truth": "long"}
-EXPERIMENTS = [pytest.param(name, marks=getattr(pytest.mark, SLOW[name]) if name in SLOW else ()) for name in TINY]
+SLOW = {"stabilisers": pytest.mark.slow}  # third derivatives take their time
+EXPERIMENTS = [pytest.param(name, marks=SLOW.get(name, ())) for name in TINY]
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

@@ -94,7 +94,6 @@ def test_grouped_heads_and_both_ways_to_compute_attention(tmp_path):
     assert len(result["sdpa"]) == 6
 
 
-@pytest.mark.long
 def test_a_run_of_the_trainer_is_stopped(tmp_path):
     from rankfall.watch import RankfallCallback
 
