@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -15,18 +14,8 @@ from rankfall.check.named import FAIL, ORDER, WARN
 from rankfall.check.report import check
 from rankfall.errors import RankfallError
 
-LIBRARY = ("gpt2", "bert")
-LONG = ("llama", "vit", "t5", "albert", "modernbert", "mamba", "mixtral", "deberta-v2", "xlnet")
-# Of the healthy kinds, those that resemble another one, or stand in test_kinds_of_streams.py as well.
-ALIKE = (
-    *("linear attention both ways", "perceiver", "U-ViT, joined before the blocks", "U-Net", "U-Net, one block a size"),
-    *("nanoGPT, std 0.1", "rectifiers", "peri-norm", "hyper-connections", "encoder and decoder", "small weights"),
-    *("pre-norm encoder, orthogonal", "post-norm encoder", "retention", "long convolution", "convolutions", "LSTM"),
-)
-
-
-def some_long(kinds: Iterable[str], long: Sequence[str]) -> list[Any]:
-    return [pytest.param(kind, marks=pytest.mark.long) if kind in long else kind for kind in kinds]
+LIBRARY = ("gpt2", "llama", "bert", "vit")
+LONG = ("t5", "albert", "modernbert", "mamba", "mixtral", "deberta-v2", "xlnet")
 
 
 def results_of(make: Any, inputs: Any, verdict: str, last: str = ORDER[-1]) -> list[Any]:
@@ -38,13 +27,13 @@ def results_of(make: Any, inputs: Any, verdict: str, last: str = ORDER[-1]) -> l
     return sorted(chosen, key=lambda result: ORDER.index(result.check))
 
 
-@pytest.mark.parametrize("kind", some_long(models.HEALTHY, ALIKE))
+@pytest.mark.parametrize("kind", models.HEALTHY)
 def test_healthy_models_fail_no_check(kind: str) -> None:
     make, inputs = models.HEALTHY[kind]
     assert results_of(make, inputs, FAIL) == []
 
 
-@pytest.mark.parametrize("kind", some_long((*LIBRARY, *LONG), LONG))
+@pytest.mark.parametrize("kind", [*LIBRARY, *(pytest.param(kind, marks=pytest.mark.long) for kind in LONG)])
 def test_types_of_the_library_fail_no_check(kind: str) -> None:
     model, inputs, _ = library_model(kind, {}, small=True, length=12, seed=0, say=lambda line: None)
     assert results_of(lambda: model, inputs, FAIL) == []

@@ -78,18 +78,6 @@ KINDS: dict[str, tuple[Any, Any, list[list[str]]]] = {
 }
 HOOKED = ("pre-norm", "x0", "added long skips", "scaled skips", "gates", "tuples", "looped")  # blocks are layers
 LAYOUTS = ("tokens before samples", "features before tokens")  # the states of the first kind in another layout
-# Kinds that take longest: types of the library, and kinds that resemble another one.
-LONG = (
-    "T5",
-    "ALBERT",
-    "encoder-decoder",
-    "FlexAttention",
-    "RevNet",
-    "reversible",
-    "tuples",
-    "scaled skips",
-    "post-norm",
-)
 UNWATCHED = (
     "pre-norm",
     *LAYOUTS,
@@ -115,7 +103,7 @@ def watched(model: nn.Module, inputs: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", [pytest.param(name, marks=[pytest.mark.long] * (name in LONG)) for name in KINDS])
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_part_of_the_package_finds_the_same_layers_and_states(kind: str) -> None:
     make, inputs, layers = KINDS[kind]
     torch.manual_seed(0)

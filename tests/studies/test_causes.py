@@ -19,6 +19,7 @@ from studies.cause import analysis as cause_analysis
 from studies.growth import analysis as growth
 from studies.joint import analysis as joint
 from studies.joint import experiment as joint_experiment
+from studies.scale import analysis as scale_analysis
 from studies.warning import analysis as warning_analysis
 from studies.warning import experiment as warning
 from studies.warning.analysis import NETWORK as WARNED
