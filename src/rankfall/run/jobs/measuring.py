@@ -177,9 +177,10 @@ def is_reproducible(options: Mapping[str, Any]) -> bool:
 
 
 def measure_tables(job: MeasuringWork, files: Mapping[str, Path]) -> Rows:
-    """Return the rows of a measure of tables. They are not stored, since computing them is as fast as looking them up."""
+    """Return the rows of a measure of tables. Only items of `Context.rows` are stored; the rest is computed as fast as it is looked up."""
     frames = {name: tables.read_frame(file, name) for name, file in files.items()}
-    return rows_of(job, Context(table=frames.get, device=job.settings.device))
+    kept = KeptItems(job.measure, job.store)
+    return rows_of(job, Context(table=frames.get, device=job.settings.device, kept=kept))
 
 
 def rows_of(job: MeasuringWork, context: Context) -> Rows:

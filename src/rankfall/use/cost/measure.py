@@ -10,11 +10,13 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from socket import gethostname
 from typing import Any
 
 import torch
 
 from rankfall import components
+from rankfall.annotations import DataFrame
 from rankfall.design import Architecture, Component, Training, names, parts
 from rankfall.errors import describe_error
 from rankfall.measure.context import Context
@@ -43,18 +45,26 @@ def cost(context: Context, *, rounds: int = 9, steps: int = 2) -> list[dict[str,
         return []
     cells = number_variants(cells)
     cells = cells[cells.trained & (cells.status == "done")]
-    rows = []
+    settings = {setting.key.iloc[0]: setting for _, setting in cells.groupby("setting")}
+    # A setting is timed again if one of its networks or the machine is another.
+    items = [[gethostname(), setting[list(ABOUT)].astype(str).to_numpy().tolist()] for setting in settings.values()]
     with one_thread():
-        for _, setting in cells.groupby("setting"):
-            designs = [part.sort_values("seed") for _, part in setting.groupby("design")]
-            readings, failed = time_in_turn([part.iloc[0] for part in designs], rounds, steps)
-            for part, milliseconds, why in zip(designs, readings, failed):
-                timing = {
-                    "cost_ms": statistics.median(milliseconds) if milliseconds else None,
-                    "readings": write_seeds(dict(enumerate(milliseconds))) if milliseconds else None,
-                    "cost_ms_reason": why,
-                }
-                rows += [{name: cell[name] for name in ABOUT} | timing for _, cell in part.iterrows()]
+        timed = lambda item: time_setting(settings[item[1][0][0]], rounds, steps)  # noqa: E731
+        return context.rows(items, timed, made_of=lambda item: ())
+
+
+def time_setting(setting: DataFrame, rounds: int, steps: int) -> list[dict[str, Any]]:
+    """Return the rows of the cells of a setting, which share the readings of their architecture."""
+    rows = []
+    designs = [part.sort_values("seed") for _, part in setting.groupby("design")]
+    readings, failed = time_in_turn([part.iloc[0] for part in designs], rounds, steps)
+    for part, milliseconds, why in zip(designs, readings, failed):
+        timing = {
+            "cost_ms": statistics.median(milliseconds) if milliseconds else None,
+            "readings": write_seeds(dict(enumerate(milliseconds))) if milliseconds else None,
+            "cost_ms_reason": why,
+        }
+        rows += [{name: cell[name] for name in ABOUT} | timing for _, cell in part.iterrows()]
     return rows
 
 
