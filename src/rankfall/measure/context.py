@@ -97,8 +97,9 @@ class Context:
         """Return the rows of all items, in order. Rows that a stopped job computed are not computed again.
 
         `name` distinguishes the calls of one measure. `made_of` returns the kinds and components of an item. With it, a measure that needs
-        nothing or tables stores its rows for as long as these stay the same: the item (a dataclass or a JSON value), the code of its components, and
-        the measure's code and options except PARTS. The rows must depend on nothing else, and `rows_of` itself must load the components."""
+        nothing or tables stores its rows for as long as these stay the same: the item (a dataclass or a JSON value), the code of its
+        components, and the measure's code and options except PARTS. The rows must depend on nothing else, and `rows_of` itself must load
+        the components."""
         import torch
 
         listed, kept = list(items), self.kept if made_of else NoCache()
