@@ -353,3 +353,25 @@ def test_heads_are_grouped_by_equal_numbers():
     heads = torch.randn(1, 2, 3, 4)
     assert groups_of(heads.repeat(1, 2, 1, 1)) == [0, 1, 0, 1]
     assert groups_of(heads.repeat_interleave(2, 1)) == [0, 0, 2, 2]
+
+
+class HalfHeads(nn.Module):
+    """Four maps behind the layers, of which the outputs are halves."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(Block() for _ in range(3))
+        names = ("zeta", "alpha", "mid", "beta")
+        self.heads = nn.ModuleDict({name: nn.Linear(WIDTH, 8) for name in names})
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        pad = torch.zeros(x.shape[:2], dtype=torch.bool)
+        for block in self.blocks:
+            x = block(x, pad)
+        return tuple(head(x)[..., :4] for head in self.heads.values())
+
+
+def test_of_several_heads_with_unread_outputs_the_first_is_named():
+    torch.manual_seed(0)
+    (report,) = check(HalfHeads(), torch.randn(3, 12, WIDTH), changes=False, only=("gradients-flow",))
+    assert report.results[0].where == "heads.zeta.weight", report.results[0]
