@@ -134,6 +134,45 @@ def test_a_bug_is_named_and_the_sound_model_passes(bug, causal, name, verdict, w
     assert result.verdict == verdict and words in result.sentence, result
 
 
+class Grouped(nn.Module):
+    """Attention whose heads share keys in pairs, with values of the same heads or of others."""
+
+    def __init__(self, alike: bool, fused: bool) -> None:
+        super().__init__()
+        self.q, self.kv, self.alike, self.fused = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH), alike, fused
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q = self.q(x).unflatten(-1, (HEADS, -1)).transpose(1, 2)
+        k, v = (part.unflatten(-1, (2, -1)).transpose(1, 2) for part in self.kv(x).chunk(2, -1))
+        k, v = k.repeat_interleave(2, 1), v.repeat_interleave(2, 1) if self.alike else v.repeat(1, 2, 1, 1)
+        if self.fused:
+            return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+        return ((q @ k.mT * q.shape[-1] ** -0.5).softmax(-1) @ v).transpose(1, 2).flatten(2)
+
+
+class Beside(nn.Module):
+    """Two attentions in one branch."""
+
+    def __init__(self, *parts: nn.Module) -> None:
+        super().__init__()
+        self.norm, self.parts = nn.LayerNorm(WIDTH), nn.ModuleList(parts)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.norm(x)
+        return x + (self.parts[0](y) + self.parts[1](y))
+
+
+@pytest.mark.parametrize("fused", [(False, False), (True, True), (True, False)])
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_heads_that_share_keys_and_values_unlike_are_found_beside_another_attention(wrong, fused):
+    torch.manual_seed(0)
+    blocks = (Beside(*(Grouped(number != wrong, fused[number]) for number in (0, 1))) for _ in range(3))
+    (report,) = check(nn.Sequential(*blocks), torch.randn(3, 12, WIDTH), changes=False, only=("attention-alive",))
+    result = report.results[0]
+    assert result.verdict == FAIL and "heads share keys as 0,1 | 2,3, and values as 0,2 | 1,3" in result.sentence
+    assert result.where == f"0.parts.{wrong}"
+
+
 def nll(output):
     return F.nll_loss(output.flatten(0, 1), torch.randint(20, (36,), generator=torch.Generator().manual_seed(0)))
 
@@ -314,3 +353,25 @@ def test_heads_are_grouped_by_equal_numbers():
     heads = torch.randn(1, 2, 3, 4)
     assert groups_of(heads.repeat(1, 2, 1, 1)) == [0, 1, 0, 1]
     assert groups_of(heads.repeat_interleave(2, 1)) == [0, 0, 2, 2]
+
+
+class HalfHeads(nn.Module):
+    """Four maps behind the layers, of which the outputs are halves."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(Block() for _ in range(3))
+        names = ("zeta", "alpha", "mid", "beta")
+        self.heads = nn.ModuleDict({name: nn.Linear(WIDTH, 8) for name in names})
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        pad = torch.zeros(x.shape[:2], dtype=torch.bool)
+        for block in self.blocks:
+            x = block(x, pad)
+        return tuple(head(x)[..., :4] for head in self.heads.values())
+
+
+def test_of_several_heads_with_unread_outputs_the_first_is_named():
+    torch.manual_seed(0)
+    (report,) = check(HalfHeads(), torch.randn(3, 12, WIDTH), changes=False, only=("gradients-flow",))
+    assert report.results[0].where == "heads.zeta.weight", report.results[0]

@@ -89,7 +89,9 @@ class AttentionReader:
 
     def __init__(self, flow: Flow, tokens: int, alone: bool) -> None:
         self.flow, self.tokens, self.alone = flow, tokens, alone
-        self.reads: dict[int, BranchReads] = {}  # by number of branch
+        self.reads: dict[int, BranchReads] = {}  # by number of branch, of its last attention
+        # of every attention: its weights, or its result if it is fused, with the keys and values
+        self.pairs: list[tuple[Tensor, Tensor, Tensor]] = []
         self._weights: dict[Tensor, int] = {}  # number of branch
 
     def attend(self, number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -102,6 +104,8 @@ class AttentionReader:
         if not identity:
             reads.alone, result = False, in_float64(func, args, kwargs)
         if isinstance(result, Tensor):
+            if func is F.scaled_dot_product_attention:
+                self.pairs.append((result, named["key"], named["value"]))
             if func in SOFTMAX and identity == self.alone:
                 self._weights[result] = number
             reads.weights = None if self.alone else weights_of(func, args, kwargs, result)
@@ -113,7 +117,10 @@ class AttentionReader:
 
     def compute(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if getattr(func, "__name__", "") in PRODUCTS_OF_TWO and len(args) == 2 and args[0] in self._weights:
-            self.reads.setdefault(self._weights[args[0]], BranchReads()).values = args[1]
+            reads = self.reads.setdefault(self._weights[args[0]], BranchReads())
+            reads.values = args[1]
+            if reads.keys is not None:
+                self.pairs.append((args[0], reads.keys, args[1]))
         return in_float64(func, args, kwargs)
 
     def drop_later(self, branch: Branch) -> None:

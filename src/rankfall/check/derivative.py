@@ -215,7 +215,7 @@ def describe_outputs(recording: RecordedStream, weights: Weights, unread: list[s
             if equal_outputs(plain(examined.model, examined.arguments), differentiable):
                 return equal, ""
     layers = tuple(f"{name}." for name in flow.layers if name)
-    for name in maps.axes.keys() - maps.cut:
+    for name in (name for name in maps.axes if name not in maps.cut):  # in the order of the pass
         gradient = gradients.get(name)
         if gradient is not None and not name.startswith(layers) and bool(gradient.any()):
             active = active_outputs(gradient, maps.axes[name])

@@ -216,9 +216,9 @@ def heads_of(
     return [HeadNumbers(layer, where, *means, logit, inverted, selfless, triangular, zeroed, scale)]
 
 
-def unlike_groups(keys: Tensor | None, values: Tensor | None) -> str:
+def unlike_groups(keys: Tensor, values: Tensor) -> str:
     """Return a sentence on heads (B, H, T, d) that share their keys in other groups than their values, or ''."""
-    if keys is None or values is None or not keys.dim() == values.dim() == 4 or keys.shape[1] != values.shape[1]:
+    if not keys.dim() == values.dim() == 4 or keys.shape[1] != values.shape[1]:
         return ""
     groups = [groups_of(x) for x in (keys, values)]
     if groups[0] == groups[1] or any(len(set(group)) == keys.shape[1] for group in groups):

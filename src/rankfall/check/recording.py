@@ -128,6 +128,7 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
     }
     attending = {number: operation.call.module for operation, number in reversed(flow.attends.items())}
     reader = AttentionReader(flow, report.tokens, alone=False)
+    places: dict[Tensor, str] = {}  # what an attention returned, and its module
     # outputs of linear maps, their modules, the widths of their narrower inputs
     mapped: dict[Tensor, tuple[str, int]] = {}
     scales = ScoreScales()
@@ -161,10 +162,12 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
     def attend(number: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run an attention of branch `number` and record its heads."""
         note([tensor for _, tensor in tensors_in((args, kwargs))])
-        result = reader.attend(number, func, args, kwargs)
+        result, here = reader.attend(number, func, args, kwargs), frames.stack[-1].module
+        if isinstance(result, Tensor):
+            places[result] = here
         branch = flow.branches[number]
         weights = weights_of(func, args, kwargs, result)
-        axes.see(frames.stack[-1].module, func, args, kwargs, result)
+        axes.see(here, func, args, kwargs, result)
         if branch.mixes and weights.shape[-1] > 1 and weights.dim() >= 3:
             axis = args[1] if len(args) > 1 and func in SOFTMAX else kwargs.get("dim")
             axis = -1 % weights.dim() if axis is None else axis % weights.dim()
@@ -230,7 +233,7 @@ def record(examined: Examined, flow: Flow, report: StreamReport) -> RecordedStre
 
     with Frames(examined.model, on_exit=leave) as frames:
         passed = run_pass(examined, flow, edit=look, attend=attend, compute=watch, score=reader.score)
-    unlike = [(attending.get(number, ""), unlike_groups(x.keys, x.values)) for number, x in reader.reads.items()]
+    unlike = [(places[result], unlike_groups(keys, values)) for result, keys, values in reader.pairs]
     recording.unlike_groups = [(where, sentence) for where, sentence in unlike if sentence]
     inside = attending.values()  # layers of inline code have no module
     recording.sideways = [pair for pair in axes.wrong if pair[0] in inside or f"{pair[0]}.".startswith(layers)]
