@@ -115,3 +115,22 @@ def test_a_mistake_is_named_and_the_model_without_it_passes(bug: str) -> None:
         assert (result.verdict in ("warn", "fail"), words in f"{result.sentence} {result.where}") == (wrong, wrong), (
             result
         )
+
+
+def test_a_batch_that_is_flattened_into_one_sample_mixes_samples() -> None:
+    """`check` stopped at the state of no samples that a pass with one changed sample compares."""
+
+    class Block(nn.Module):
+        def __init__(self, flat: bool) -> None:
+            super().__init__()
+            self.norm, self.map, self.flat = nn.LayerNorm(8), nn.MultiheadAttention(8, 2, batch_first=True), flat
+
+        def forward(self, x: Tensor) -> Tensor:
+            y = x.flatten(0, 1)[None] if self.flat else x  # (1, S T, D)
+            h = self.norm(y)
+            return (y + self.map(h, h, h, need_weights=False)[0]).view(x.shape)
+
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Embedding(20, 8), Block(False), Block(False), Block(True), Block(False))
+    results = [result for report in check(model, torch.randint(20, (4, 6)), changes=False) for result in report.results]
+    assert "fail" in [result.verdict for result in results if result.check == "samples-independent"]

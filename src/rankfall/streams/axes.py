@@ -175,6 +175,8 @@ def touching(model: nn.Module, arguments: Arguments, flow: Flow) -> str:
 
 def differs(value: Tensor, reference: Tensor, near: float | None = None) -> Tensor:
     """Return where two tensors differ by more than rounding, or by more than `near` times the largest entry."""
+    if not reference.numel():
+        return torch.zeros_like(reference, dtype=torch.bool)
     size = reference.detach().nan_to_num(0.0, 0.0, 0.0).abs().max()
     near = NEAR.get(value.dtype, NEAR_FLOAT32) if near is None else near
     close = (value - reference).abs() <= near * size
