@@ -159,7 +159,8 @@ def missing_skips(graph: Graph, tracer: Tracer, layers: list[tuple[str, Group]],
         if any(is_inside(name, call.module) for name in modules_between(graph, start, group[0].state)):
             calls.append(call)
     question = "has no x + f(x) around it: is a skip missing, or taken from another tensor than its branch reads?"
-    lines = [f"what {list_calls(calls)} computes before its first addition {question}"] if calls else []
+    verb = "computes before its" if len(calls) == 1 else "compute before their"
+    lines = [f"what {list_calls(calls)} {verb} first addition {question}"] if calls else []
     last = layers[-1][1][-1].node.index
     outputs = [node for _, node in tracer.outputs.get(layer_calls[-1], []) if graph.above(last, node)]
     if len(layer_calls) > 1 and outputs and not any(last in without_maps(graph, node) for node in outputs):
