@@ -55,15 +55,6 @@ def mistaken_centred(scores: Scores) -> Weights:
     return known_centred(scores, temperature=1.5)
 
 
-def vanishing(logits: Tensor) -> Tensor:
-    """A softmax less its mean over keys: what all rows share is zero, and by subtraction rounding."""
-    return logits.softmax(-1) - 1 / logits.shape[-1]
-
-
-def vanishing_centred(scores: Scores) -> Weights:
-    return known_centred(scores)
-
-
 class Rounded(nn.Module):
     """Attention in single precision inside, with nothing of the package's attention."""
 

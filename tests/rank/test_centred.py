@@ -10,8 +10,9 @@ import torch
 from helpers import cells
 
 from rankfall.nets.network import Network, Shape, build
-from rankfall.rank.centred.attention import propagate, step
-from rankfall.rank.centred.scaled import Scaled, State, add, begin, rescale
+from rankfall.rank.centred.attention import is_vanished, propagate, step, usual_size
+from rankfall.rank.centred.scaled import Scaled, State, add, begin, plain, rescale
+from rankfall.rank.centred.weights import Weights
 
 SHAPE = Shape("tokens", "classes", length=4, size_in=6, size_out=6)
 INPUTS = torch.tensor([[[0, 1, 2, 3]]])
@@ -136,6 +137,22 @@ def test_agrees_with_the_plain_forward_pass_where_that_is_accurate(normaliser: A
         if direct.abs().max() < 1e-6 * x.abs().max():
             break
         torch.testing.assert_close(state.rest.value(), direct, rtol=1e-9, atol=1e-9 * float(direct.abs().max()))
+
+
+def test_the_usual_size_of_weights_is_that_behind_the_mask() -> None:
+    """Behind a causal mask the first token has a single key, whose softmax is one."""
+    made = network(0.3, mask="causal", normaliser="softmax")
+    assert usual_size(made.blocks[0].attention, made.lift(INPUTS)).tolist() == [[1.0]]
+
+
+def test_weights_have_vanished_beside_what_they_are_elsewhere() -> None:
+    """A normaliser whose weights are small everywhere is as exact as another; weights of 1e-11 of one that gives order one are not."""
+    made = network(0.3, normaliser="softmax")
+    attention, full = made.blocks[0].attention, made.lift(INPUTS)
+    small = Weights(plain(torch.full((1, 1, 2, 4, 4), 1e-11, dtype=torch.float64)), None)
+    assert is_vanished(attention, small, full)
+    attention.normaliser = lambda x: 1e-8 * x.softmax(-1)
+    assert not is_vanished(attention, small, full)
 
 
 def test_rope_rows_differ_at_order_one() -> None:

@@ -34,7 +34,7 @@ def prepared(design: Architecture, draws: int = 2, tokens: int = 5) -> tuple[Any
 @pytest.mark.parametrize(
     "parts",
     [
-        *({"normaliser": name} for name in ("softmax", "l2", "exp", "sigmoid")),
+        *({"normaliser": name} for name in ("softmax", "l2", "exp", "sigmoid", "zero_sum", "cosine", "log_n")),
         *({"normaliser": name, "sentinels": "bos"} for name in ("softmax", "softmax_off_by_one")),
         {"mask": "causal"},
         {"position": "toeplitz"},

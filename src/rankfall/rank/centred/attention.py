@@ -6,21 +6,32 @@ The part common to all rows belongs to x. R gets the rest: row sums minus their 
 """
 
 import math
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from rankfall.errors import describe_error
 from rankfall.nets.attentions.multihead import Multihead
 from rankfall.nets.blocks.attention import Attention as Block
 from rankfall.nets.network import Network
 from rankfall.nets.positions._base import Position
-from rankfall.rank.centred.assumptions import Unknown, confirm, constant_sums, function_name, keeps_form
-from rankfall.rank.centred.expanded import Map, expand_map
+from rankfall.rank.centred.assumptions import Unknown, confirm, constant_sums, draw_like, function_name, keeps_form
+from rankfall.rank.centred.derived import (
+    Map,
+    check_rule,
+    derive_weights,
+    find_written_rule,
+    is_single_precision,
+    traits,
+    treats_rows_alike,
+)
+from rankfall.rank.centred.expanded import expand_map
 from rankfall.rank.centred.scaled import Scaled, State, add, begin, member, normal, plain, where
-from rankfall.rank.centred.scores import largest_score, scores
+from rankfall.rank.centred.scores import Scores, largest_score, scores
 from rankfall.rank.centred.tokenwise import join, mlp, norm
-from rankfall.rank.centred.weights import Weights, check_rule, has_rule, is_written, rule_of, sums_to_one
+from rankfall.rank.centred.weights import Rule, Weights, is_urpe, rule_of, sums_to_one
 
 # Methods that the centred form assumes not to be overridden.
 FORM = ("forward", "split", "logits", "weights", "contexts", "mix")
@@ -48,28 +59,83 @@ def attend(attention: Multihead, state: State) -> State:
     context = add(*terms)  # (K, B, H, T, d)
     context = context.map(context.unit - context.unit.mean(-2, keepdim=True))
     merged = context.unit.transpose(2, 3).flatten(-2)  # (K, B, T, H*d)
-    return state.advance(attention(full), context.map(merged @ member(attention.output.weight)))
+    output = attention(full)
+    if rule_of(attention.normaliser) is None and not is_urpe(attention.normaliser):
+        check_visible_output(attention, full, output[..., state.tokens, :])
+    return state.advance(output, context.map(merged @ member(attention.output.weight)))
+
+
+def check_visible_output(attention: Multihead, full: Tensor, output: Tensor) -> None:
+    """Raise `Unknown` where the terms of the common output row cancel, as if rows sum to zero, and only rounding is left."""
+    v = attention.split(attention.value(full)).abs().sum(-2, keepdim=True)  # (K, B, H, 1, d)
+    size = usual_size(attention, full)[:, None, None] * (
+        v.transpose(2, 3).flatten(-2) @ member(attention.output.weight.abs())
+    )
+    lost = output.mean(-2).abs().amax(-1) <= SEEN * size[..., 0, :].amax(-1)  # (K, B)
+    if bool(lost.any()):
+        raise Unknown("the attention's common output row cancels up to rounding: no centred form")
+
+
+def usual_size(attention: Multihead, full: Tensor) -> Tensor:
+    """Return the size of weights (K, 1) at scores of order one. Weights that are small by cancellation are as imprecise as these."""
+    logits = attention.logits(full)
+    hidden = logits == -torch.inf
+    return (
+        attention.normaliser((draw_like(logits) / 10).masked_fill(hidden, -torch.inf))
+        .abs()
+        .flatten(1)
+        .amax(1, keepdim=True)
+    )
 
 
 def weights(attention: Multihead, state: State, full: Tensor) -> Weights:
     """Return weights by the normaliser's rule where rows are similar, and ordinary weights where rows differ by much."""
-    rule, ordinary, parts = (
-        rule_of(attention.normaliser),
-        ordinary_weights(attention, state, full),
-        scores(attention, state),
-    )
-    if rule is None or parts is None:
-        return check_ordinary_weights(ordinary)  # without a rule: URPE's factors make rows differ at order one
-    if is_written(attention.normaliser):
-        check_rule(rule, on_tokens(attention.normaliser, state), parts, function_name(attention.normaliser))
-    close = rule(parts)
+    rule = rule_of(attention.normaliser)
+    if (
+        rule is None
+        and not is_urpe(attention.normaliser)
+        and is_single_precision(attention.normaliser, attention.logits(full))
+    ):
+        raise Unknown(f"{function_name(attention.normaliser)} computes in single precision: no centred form")
+    ordinary = ordinary_weights(attention, state, full)
+    parts = scores(attention, state)
+    if parts is None:
+        if rule is None and not is_urpe(attention.normaliser) and is_vanished(attention, ordinary, full):
+            raise Unknown("attention weights vanish up to rounding, and this position and mask have no centred form")
+        return check_ordinary_weights(ordinary)
     far = largest_score(parts.both) > VISIBLE  # (K, B)
+    if rule is None:
+        if is_urpe(attention.normaliser) or bool(far.all()):
+            return check_ordinary_weights(ordinary)  # URPE's factors make rows differ at order one
+        rule = custom_rule(attention, state, parts)
+        if rule is None:
+            return check_ordinary_weights(ordinary)  # the normaliser treats positions differently
+    close = rule(parts)
     if close.holds is not None:
         far = far | ~close.holds
     sums = close.sums
     if sums is not None and ordinary.sums is not None:
         sums = where(far, ordinary.sums, sums)
     return Weights(where(far, ordinary.rows, close.rows), sums)
+
+
+def custom_rule(attention: Multihead, state: State, parts: Scores) -> Rule | None:
+    """Return the rule of a user's normaliser, written beside it or from its derivatives; None where it treats positions differently."""
+    function, name = on_tokens(attention.normaliser, state), function_name(attention.normaliser)
+    shape = parts.both.unit.shape
+    like = parts.base[:, :1].expand(-1, 2, -1, shape[-2], -1).contiguous()
+    try:
+        if not treats_rows_alike(function, like):
+            return None
+        written = find_written_rule(attention.normaliser)
+        if written is not None:
+            check_rule(written, function, parts, name)
+            return written
+        return partial(derive_weights, function, traits(function, like, parts.level))
+    except (Unknown, MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:  # a component may raise any error when it is called differently than by a network
+        raise Unknown(f"{name} cannot be tried ({describe_error(error)}): no centred form") from error
 
 
 def on_tokens(normaliser: Any, state: State) -> Map:
@@ -86,13 +152,19 @@ def ordinary_weights(attention: Multihead, state: State, full: Tensor) -> Weight
     logits = attention.logits(full)
     p = attention.normaliser(logits)[..., state.tokens, :]  # (K, B, H, T, J)
     rows: Scaled = plain(p)
-    allowed = attention.mask(full.shape[2], full.device)
+    custom = rule_of(attention.normaliser) is None and not is_urpe(attention.normaliser)
     if sums_to_one(attention.normaliser) or (
-        is_written(attention.normaliser) and constant_sums(attention.normaliser, allowed, logits)
+        custom and constant_sums(attention.normaliser, attention.mask(full.shape[2], full.device), logits)
     ):
         return Weights(rows, None)
     sums = p.sum(-1, keepdim=True)
     return Weights(rows, plain(sums - sums[..., :1, :]))
+
+
+def is_vanished(attention: Multihead, ordinary: Weights, full: Tensor) -> bool:
+    """Check whether weights are so small, compared with those at other scores, that they may be the remainder of a cancellation."""
+    size = ordinary.rows.log - usual_size(attention, full).log()  # (K, B)
+    return bool((size <= math.log(SEEN)).any())
 
 
 def check_ordinary_weights(ordinary: Weights) -> Weights:
@@ -124,12 +196,9 @@ def step(block: Any, state: State) -> State:
 
 
 def mix(attention: Any, state: State) -> State:
-    """Apply multi-head attention whose normaliser has a rule by the formulas of its parts, any other attention by its derivatives."""
-    if keeps_form(attention, Multihead, *FORM) and has_rule(attention.normaliser):
-        # Ordinary weights of a user's normaliser may be what rounding leaves of a cancellation.
-        ordinary = is_written(attention.normaliser) and scores(attention, state) is None
-        if not ordinary:
-            return attend(attention, state)
+    """Apply multi-head attention by the formulas of its parts, any other attention by its derivatives."""
+    if keeps_form(attention, Multihead, *FORM):
+        return attend(attention, state)
     return expand_map(attention, state, f"the attention {function_name(attention)}")
 
 

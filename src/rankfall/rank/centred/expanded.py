@@ -1,4 +1,4 @@
-"""A split state (`scaled.py`) through any smooth map of states, such as a custom attention, normaliser or block, by the map's derivatives.
+"""A split state (`scaled.py`) through any smooth map of states, such as a custom attention or block, by derivatives of the map itself.
 
 With C, which subtracts the mean of the token rows, and g(t) = C f(1 x^T + t R), R of size e^r,
 
@@ -23,9 +23,8 @@ from torch import Tensor
 
 from rankfall.errors import RankfallError, describe_error
 from rankfall.rank.centred.assumptions import SLOPE, Unknown, draw_like
+from rankfall.rank.centred.derived import Map, largest, slope
 from rankfall.rank.centred.scaled import Scaled, State, normal, plain, where
-
-Map = Callable[[Tensor], Tensor]
 
 MOST = 4  # highest derivative considered: each takes twice the time of the one before
 TINY, CLEAR = 1e-12, 1e-8
@@ -37,7 +36,7 @@ LOST, CLOSE = 1e-12, 1e-6
 STEP = 1e-7  # of difference quotients: small enough to reveal single precision
 
 
-def expand_map(function: Map, state: State, name: str) -> State:
+def expand_map(function: Callable[[Tensor], Tensor], state: State, name: str) -> State:
     """Return f(X) as a split state. `name` is the name of the map in error messages."""
     try:
         return expansion(function, state)
@@ -49,7 +48,7 @@ def expand_map(function: Map, state: State, name: str) -> State:
         raise Unknown(f"{name}: it cannot be differentiated ({describe_error(error)}): no centred form") from error
 
 
-def expansion(function: Map, state: State) -> State:
+def expansion(function: Callable[[Tensor], Tensor], state: State) -> State:
     full = state.full()
     unequal = state.rest.log.isfinite()  # (K, B): where rows differ at all
     base = state.assemble(state.common.expand_as(state.rest.unit), state.sentinels)  # (K, B, S + T, D)
@@ -136,20 +135,6 @@ def slopes_at(f: Map, points: Sequence[Tensor], *along: Tensor) -> tuple[Tensor,
     """Return the derivatives of f at each point (K, B, S + T, D) along these directions. Points are further samples of one call."""
     directions = (torch.cat([direction] * len(points), 1) for direction in along)
     return slope(f, torch.cat(list(points), 1), *directions).chunk(len(points), 1)
-
-
-def slope(f: Map, x: Tensor, *along: Tensor) -> Tensor:
-    """Return the derivative of f at x along these directions, one order for each."""
-    if not along:
-        return f(x)
-    *others, last = along
-    derivative: Tensor = torch.func.jvp(lambda y: slope(f, y, *others), (x.contiguous(),), (last.contiguous(),))[1]
-    return derivative
-
-
-def largest(x: Tensor) -> Tensor:
-    """Return the largest absolute value of the entries (K, B)."""
-    return x.abs().flatten(2).amax(2)
 
 
 def center_rows(rows: Tensor) -> Tensor:

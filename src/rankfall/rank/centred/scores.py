@@ -9,14 +9,22 @@ base is of order one, key and query are of the order of R, and both is of the or
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from rankfall.nets.attentions.multihead import Multihead
 from rankfall.nets.positions._base import Position
-from rankfall.rank.centred.assumptions import adds, keeps_form
+from rankfall.rank.centred.assumptions import Unknown, adds, keeps_form
 from rankfall.rank.centred.scaled import Scaled, State, member, normal
+from rankfall.rank.centred.tokenwise import increment
+
+PREPARING = (
+    "rankfall.nets.normalisers.cosine:Cosine",
+    "rankfall.nets.normalisers.key_normalised:KeyNormalised",
+    "rankfall.nets.normalisers.qk_norm:QkNorm",
+)
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,10 @@ def scores(attention: Multihead, state: State) -> Scores | None:
         return None
     if not keeps_form(position, Position, "rotate", "products"):
         return None
+    normaliser: Any = attention.normaliser
+    prepares = hasattr(normaliser, "prepare")
+    if prepares and not any(keeps_form(normaliser, name, "prepare") for name in PREPARING):
+        raise Unknown("the normaliser prepares queries and keys in an unknown way: no centred form")
     bias = key_bias(attention, state)
     if bias is None:
         return None
@@ -48,6 +60,10 @@ def scores(attention: Multihead, state: State) -> Scores | None:
     q, k = split(query(state.common)), split(key(state.common))  # (K, B, H, 1, d)
     rho, kappa = split(state.rest.unit @ member(query.weight)), split(state.rest.unit @ member(key.weight))
     k_other = split(key(state.sentinels)) if len(state.others) else k[..., :0, :]  # (K, B, H, S, d)
+    if prepares:  # each query and key is mapped separately, and the increments of q + rho_i and k + kappa_j are again of the order of R
+        to_q, to_k = (lambda x: normaliser.prepare(x, x)[0]), (lambda x: normaliser.prepare(x, x)[1])
+        rho, kappa = (increment(f, x, Scaled(y, state.rest.log)) for f, x, y in ((to_q, q, rho), (to_k, k, kappa)))
+        q, k, k_other = to_q(q), to_k(k), to_k(k_other)
 
     def columns(tokens: Tensor, others: Tensor) -> Tensor:
         """Merge (K, B, H, rows, T or 1) and (K, B, H, rows, S) to (K, B, H, rows, J)."""

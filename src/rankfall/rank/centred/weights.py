@@ -3,14 +3,9 @@
 Each normaliser needs its own algebra, because different terms cancel: a score common to a row has no effect on softmax or l2, and the
 row sums of l2 do not change to first order. Terms that cancel must be left out of the formula. A rule takes the parts of the scores
 (`scores.py`) and returns `Weights`. Where rows differ by much, ordinary weights are used instead (`attention.py` chooses).
-
-The author of a normaliser may write its rule beside it: a function `sharp_centred` beside `sharp`, or a method `centred` of a class, which
-takes the parts of the scores and the normaliser's options. Before it is used, it is tested on rows that differ enough for subtraction to
-be precise. An attention whose normaliser has no rule is expanded by derivatives (`expanded.py`).
 """
 
 import math
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,8 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import silu
 
-from rankfall.errors import describe_error
-from rankfall.rank.centred.assumptions import Unknown, find_imported, function_name, keeps_form, unbound
+from rankfall.rank.centred.assumptions import find_imported, function_name, keeps_form, unbound
 from rankfall.rank.centred.scaled import Scaled, add, expm1, normal, plain, times
 from rankfall.rank.centred.scores import Scores
 
@@ -34,9 +28,6 @@ class Weights:
 
 
 Rule = Callable[[Scores], Weights]
-TRIED = math.log(1e-3)  # log size of a query's or key's part of a score in the test; a pair's part has twice this log
-DIGITS = 1e-5  # relative tolerance of the differences in the test
-VANISHED = 1e-10  # a sum below this share of its terms is mostly rounding
 NORMALISERS = "rankfall.nets.normalisers."  # known by name (`find_imported`)
 
 
@@ -56,54 +47,8 @@ def rule_of(normaliser: Any) -> Rule | None:
         "relu2": relu2_rule,
         "softmax_off_by_one": off_by_one_rule,
     }
-    rule = rules.get(library_normaliser(normaliser)) or find_written_rule(normaliser)
+    rule = rules.get(library_normaliser(normaliser))
     return partial(rule, **unbound(normaliser)[1]) if rule else None
-
-
-def find_written_rule(normaliser: Any) -> Callable[..., Weights] | None:
-    """Return the rule written beside a normaliser, or None if there is none."""
-    function = unbound(normaliser)[0]
-    if hasattr(normaliser, "prepare") or library_normaliser(normaliser):
-        return None
-    if hasattr(type(function), "centred"):
-        rule: Callable[..., Weights] = function.centred
-        return rule
-    module, name = sys.modules.get(function_name(function).partition(":")[0]), getattr(function, "__name__", "")
-    return getattr(module, f"{name}_centred", None)
-
-
-def has_rule(normaliser: Any) -> bool:
-    """Check whether a normaliser has a rule, or makes rows differ at order one, as URPE does."""
-    return is_urpe(normaliser) or rule_of(normaliser) is not None
-
-
-def is_written(normaliser: Any) -> bool:
-    """Check whether a normaliser's rule is written beside it."""
-    return find_written_rule(normaliser) is not None
-
-
-def check_rule(rule: Rule, f: Callable[[Tensor], Tensor], s: Scores, name: str) -> None:
-    """Raise `Unknown` unless a rule agrees with subtraction on the differences of rows of f and of their sums."""
-    trial = replace(s, key=at_scale(s.key, TRIED), query=at_scale(s.query, TRIED), both=at_scale(s.both, 2 * TRIED))
-    try:
-        p, weights = f(trial.base + trial.key.value() + trial.query.value() + trial.both.value()), rule(trial)
-    except (Unknown, MemoryError, torch.OutOfMemoryError):
-        raise
-    except Exception as error:  # what a user wrote may raise any error
-        raise Unknown(f"{name} cannot be tried ({describe_error(error)}): no centred form") from error
-    if bool((p.sum(-1).abs() <= VANISHED * p.abs().sum(-1)).any()):
-        raise Unknown(f"rows of weights of {name} sum to zero, and so does what rows have in common: no centred form")
-    sums = plain(p.sum(-1, keepdim=True) * 0) if weights.sums is None else weights.sums
-    for subtracted, ruled in ((p, weights.rows), (p.sum(-1, keepdim=True), sums)):
-        expected, actual = (x - x.mean(-2, keepdim=True) for x in (subtracted, ruled.value()))
-        allowed = DIGITS * expected.abs().flatten(1).amax(1) + 1e-13 * p.abs().flatten(1).amax(1)  # (K,)
-        if actual.shape != expected.shape or bool(((actual - expected).abs().flatten(1).amax(1) > allowed).any()):
-            raise Unknown(f"the centred form beside {name} does not agree with {name}: no centred form")
-
-
-def at_scale(x: Scaled, log: float) -> Scaled:
-    """Return the same direction at another scale; zeros stay zero."""
-    return Scaled(x.unit, x.log.clamp(log, log).where(x.log.isfinite(), x.log))
 
 
 def sums_to_one(normaliser: Any) -> bool:
