@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -47,12 +47,14 @@ class Law:
     exponent: list[float | None]  # 3: the cubic law; 1: a constant factor a layer; None at layer 0
     method: str  # centred: without a rounding floor; float64: plain passes
     reason: str
+    lost: list[bool] = field(default_factory=list)  # layers whose state is beyond the range of float64
 
     def __str__(self) -> str:
         head = f"log10 residual by layer ({self.method}{'; ' + self.reason if self.reason else ''})"
+        lost = self.lost or [False] * len(self.exponent)
         lines = []
-        for layer, (log, p) in enumerate(zip(self.log10_residual, self.exponent)):
-            shown = "none" if log is None else f"{log:.4g}"
+        for layer, (log, p, gone) in enumerate(zip(self.log10_residual, self.exponent, lost)):
+            shown = f"{log:.4g}" if log is not None else "out of range" if gone else "rounding"
             lines.append(f"{layer:5}  {shown:>12}  {'' if p is None else f'exponent {p:.3f}'}")
         return "\n".join([head, *(line.rstrip() for line in lines)])
 
@@ -120,7 +122,7 @@ def by_layer(rows: list[dict[str, Any]], method: str, reason: str) -> Law:
     lost = [all(row.get("value_reason") == OUT for row in layer_rows) for layer_rows in chosen]
     if any(lost):
         reason = "; ".join(filter(None, [reason, f"from layer {lost.index(True)}: {OUT}"]))
-    return Law(**columns, method=method, reason=reason)
+    return Law(**columns, method=method, reason=reason, lost=lost)
 
 
 def law_of_layers(stack: Layers, x: Tensor) -> Law:
@@ -147,7 +149,7 @@ def law_of_layers(stack: Layers, x: Tensor) -> Law:
         reasons.append(f"from layer {lost.index(True)}: {OUT}")
     if any(value is None and not gone for value, gone in zip(logs, lost)):
         reasons.append("float64 resolves nothing smaller")
-    return Law(logs, exponents, "float64", "; ".join(filter(None, reasons)))
+    return Law(logs, exponents, "float64", "; ".join(filter(None, reasons)), lost)
 
 
 def mean(values: Tensor, chosen: Tensor) -> float | None:
