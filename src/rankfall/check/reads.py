@@ -1,6 +1,4 @@
-"""What single tensors and operations of a pass tell: units that are dead, the variance that a norm reads, masks, sums over weights, and
-attention weights by head.
-"""
+"""Read what single tensors and operations of a pass tell: dead units, variance in a norm, masks, sums over weights, attention by head."""
 
 import math
 from dataclasses import dataclass

@@ -63,7 +63,7 @@ class Watcher:
 
     @property
     def joined(self) -> bool:
-        """Whether the sums of several processes are added."""
+        """Return whether the sums of several processes are added."""
         return self.together and process_count() > 1
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-from rankfall import Decision, Extension, Read, Threshold, evidence_rows, judge
+from rankfall import Decision, Extension, Read, Series, Threshold, evidence_rows, judge
 from studies.claims.affine_rank.names import BESIDE, CHANGE, RESIDUAL, THROUGH
 
 SAME = Threshold(0.0, "at", CHANGE, "every draw of lower than full rank beside the origin")
@@ -15,7 +15,7 @@ def decide(read: Read) -> Decision:
     ratio = evidence_rows(rows, RESIDUAL).value
     text = (
         f"In general position, at lower than full rank, a layer norm keeps the affine rank in {(beside == SAME).mean():.0%} of "
-        f"draws; it changes by {beside.min():+.0f} to {beside.max():+.0f}. The "
+        f"draws; {say_change(beside)}. The "
         f"relative residual changes by a factor of {ratio.min():.2g} to {ratio.max():.2g}."
     )
     through = shares[THROUGH]
@@ -32,3 +32,10 @@ def decide(read: Read) -> Decision:
             )
         ],
     )
+
+
+def say_change(change: Series) -> str:
+    """Write by how much the rank changes: always by the same, or between two numbers."""
+    if change.min() == change.max():
+        return f"it always changes by {change.min():+.0f}"
+    return f"its change lies between {change.min():+.0f} and {change.max():+.0f}"

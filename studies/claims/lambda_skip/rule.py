@@ -17,14 +17,14 @@ def decide(read: Read) -> Decision:
         )
     )
     enough = {
-        kind: next((f"{strength:g}" for strength in LAMBDAS if is_on(by_strength[strength], STILL)), "none")
+        kind: next((strength for strength in LAMBDAS if is_on(by_strength[strength], STILL)), None)
         for kind, by_strength in losses.items()
     }
-    reached = ", ".join(f"{kind} {strength}" for kind, strength in enough.items())
+    reached = ", ".join(f"{kind} {say_least(strength)}" for kind, strength in enough.items())
     last = losses["attention, every token"][LAMBDAS[-1]]
     kept = [true_of_any(is_on(loss, STILL) for loss in by_strength.values()) for by_strength in losses.values()]
     return judge(
-        f"{text}. The least lambda that loses less than a thousandth: {reached}.",
+        f"{text}. Less than a thousandth: {reached}.",
         last,
         "more seeds, to distinguish losses from a thousandth",
         **by_parts(kept),
@@ -35,3 +35,10 @@ def decide(read: Read) -> Decision:
             )
         ],
     )
+
+
+def say_least(least: float | None) -> str:
+    """Write the least lambda that loses less than the threshold; a smaller one than the smallest tried may do so too."""
+    if least is None:
+        return "at none"
+    return f"at lambda {least:g}" + (", the smallest tried" if least == LAMBDAS[0] else "")

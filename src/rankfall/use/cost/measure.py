@@ -49,8 +49,9 @@ def cost(context: Context, *, rounds: int = 9, steps: int = 2) -> list[dict[str,
     # A setting is timed again if one of its networks or the machine is another.
     items = [[gethostname(), setting[list(ABOUT)].astype(str).to_numpy().tolist()] for setting in settings.values()]
     with one_thread():
-        timed = lambda item: time_setting(settings[item[1][0][0]], rounds, steps)  # noqa: E731
-        return context.rows(items, timed, made_of=lambda item: ())
+        return context.rows(
+            items, lambda item: time_setting(settings[item[1][0][0]], rounds, steps), made_of=lambda item: ()
+        )
 
 
 def time_setting(setting: DataFrame, rounds: int, steps: int) -> list[dict[str, Any]]:
